@@ -16,7 +16,7 @@ use crate::query::{
 };
 use crate::queue::NotPublished;
 use crate::types::{AsOf, BoardName, MemberId, Sequence, ShardId};
-use crate::writer::{BoardOutcome, JobOutcome, OutcomeDetail};
+use crate::writer::{BoardOutcome, JobOutcome, LeftBehind, OutcomeDetail};
 
 /// Shards that are looked at under one hold of all of them. That takes half a millisecond or so, for which
 /// writers wait.
@@ -47,6 +47,8 @@ pub enum JobResult {
         changed: usize,
         /// Whether it has changed what is kept of the member beside its entries.
         profile: bool,
+        /// What a removal with a version has left.
+        left: Option<Arc<LeftBehind>>,
     },
     /// A job about a profile, or a ban: whether that is another one than before.
     Profile {
@@ -124,6 +126,7 @@ impl ReportedJob {
                 boards: boards.iter().map(|board| board.board.name.board()).collect::<BTreeSet<_>>().len(),
                 changed: changed_boards().len(),
                 profile,
+                left: None,
             }),
             ReportKind::Profile => Some(JobResult::Profile { changed: profile }),
         }
@@ -197,10 +200,14 @@ fn append_results<'r, R: Borrow<ReportedJob>>(
             Ok((_, JobOutcome::Changed(changed))) => {
                 JobResult::Changed { changed, by_board: None, unranked: None }
             }
-            Ok((_, JobOutcome::WithProfile { boards, changed })) => {
+            Ok((_, JobOutcome::WithProfile { boards, changed, left })) => {
                 // Of a ban whose board is gone there is nothing else to tell.
-                let told = reported.without_entries(&boards, changed, None);
-                told.unwrap_or(JobResult::Profile { changed })
+                match reported.without_entries(&boards, changed, None) {
+                    Some(JobResult::Everywhere { boards, changed, profile, .. }) => {
+                        JobResult::Everywhere { boards, changed, profile, left }
+                    }
+                    told => told.unwrap_or(JobResult::Profile { changed }),
+                }
             }
             Ok((sequence, JobOutcome::Applied(boards))) => {
                 if let Some(result) = reported.without_entries(&boards, false, unranked) {

@@ -144,6 +144,7 @@ mod tests {
             detail: String::new(),
             job: Vec::new(),
             time: Timestamp::from_micros(micros).expect("in range"),
+            board: None,
         }
     }
 

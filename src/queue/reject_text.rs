@@ -57,7 +57,8 @@ mod tests {
     fn check(job: &[u8], expected: &str) {
         let (code, detail) = (RejectCode::Malformed, "why".to_owned());
         let time = Timestamp::from_micros(1_500_000).expect("in range");
-        let reject = RejectRecord { sequence: Sequence(7), index: 2, code, detail, job: job.to_vec(), time };
+        let (sequence, job) = (Sequence(7), job.to_vec());
+        let reject = RejectRecord { sequence, index: 2, code, detail, job, time, board: None };
         let start = r#"{"shard":3,"sequence":7,"index":2,"rejected_at":"1970-01-01T00:00:01.5Z","reason":"malformed","detail":"why","job":"#;
         assert_eq!(reject_text(ShardId(3), &reject), format!("{start}{expected}}}"));
     }

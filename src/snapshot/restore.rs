@@ -79,9 +79,25 @@ pub enum Replace {
 ///
 /// # Errors
 /// When the snapshot is not whole, or the data directory is in use or not empty. What was there is untouched
-/// then; unless the error is [`RestoreError::Swap`], after which no start uses the directory until a restore
-/// has completed.
+/// then, and nothing is there that was not; unless the error is [`RestoreError::Swap`], after which no start
+/// uses the directory until a restore has completed.
 pub fn restore(
+    from: SnapshotSource,
+    data_dir: &Path,
+    replace: Replace,
+    progress: Progress<'_>,
+) -> Result<Restored, RestoreError> {
+    let is_missing = |path: &&Path| !path.as_os_str().is_empty() && !path.exists();
+    let made: Vec<&Path> = data_dir.ancestors().take_while(is_missing).collect();
+    let restored = put_in_place(from, data_dir, replace, progress);
+    if restored.is_err() {
+        // Empty ones alone: what a later restore completes stays.
+        let _ = made.into_iter().try_for_each(std::fs::remove_dir);
+    }
+    restored
+}
+
+fn put_in_place(
     from: SnapshotSource,
     data_dir: &Path,
     replace: Replace,

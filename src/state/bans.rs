@@ -11,8 +11,19 @@ use std::ops::Bound;
 
 use crate::types::{BoardName, MemberId, Timestamp};
 
-/// The most bans of a shard: some 150 bytes each. Replicas of a shard must agree on it.
-pub const BANS_MAX: usize = if cfg!(test) { 64 } else { 1_000_000 };
+/// The most bans of all boards on a shard: some 250 bytes each, as those of single boards. They have room of
+/// their own, so that whoever may hide on some boards only cannot take it. Replicas of a shard must agree on
+/// this and on the next four.
+pub const BANS_EVERYWHERE_MAX: usize = if cfg!(test) { 40 } else { 1_000_000 };
+/// The room that single boards share.
+pub const BANS_SHARED_MAX: usize = if cfg!(test) { 48 } else { 1_000_000 };
+/// The most bans of a board.
+pub const BANS_OF_BOARD_MAX: usize = if cfg!(test) { 32 } else { 100_000 };
+/// Bans that a board may have although the shared room is full: other boards cannot take it all.
+pub const BANS_OF_BOARD_SURE: usize = if cfg!(test) { 4 } else { 100 };
+/// The most bans of single boards: [`BANS_OF_BOARD_SURE`] on as many boards as there can be, beside the
+/// shared room. Beyond that are only bans of boards that are gone.
+pub const BANS_OF_BOARDS_MAX: usize = BANS_SHARED_MAX + 100_000 * BANS_OF_BOARD_SURE;
 
 /// Where a ban holds: on a board, or on all boards: `None`.
 pub type BanScope = Option<BoardName>;
@@ -25,8 +36,48 @@ pub struct BanRecord {
     pub version: Option<u64>,
 }
 
-/// The bans of a member, by where they hold.
-pub type MemberBans = BTreeMap<BanScope, BanRecord>;
+/// The bans of a member, by where they hold, in the order of that. Most members have one, for which a map
+/// would take ten times the memory.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct MemberBans(Vec<(BanScope, BanRecord)>);
+
+impl MemberBans {
+    fn place(&self, scope: &BanScope) -> Result<usize, usize> {
+        self.0.binary_search_by(|(known, _)| known.cmp(scope))
+    }
+
+    pub fn get(&self, scope: &BanScope) -> Option<BanRecord> {
+        self.0.get(self.place(scope).ok()?).map(|(_, record)| *record)
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &(BanScope, BanRecord)> {
+        self.0.iter()
+    }
+
+    pub fn set(&mut self, scope: &BanScope, record: Option<BanRecord>) {
+        match (self.place(scope), record) {
+            (Ok(place), Some(record)) => {
+                if let Some((_, known)) = self.0.get_mut(place) {
+                    *known = record;
+                }
+            }
+            (Ok(place), None) => drop(self.0.remove(place)),
+            (Err(place), Some(record)) => {
+                if self.0.is_empty() {
+                    self.0.reserve_exact(1);
+                }
+                self.0.insert(place, (scope.clone(), record));
+            }
+            (Err(_), None) => {}
+        }
+    }
+
+    /// Whether a member with these bans is hidden on a board.
+    pub fn hide(&self, board: &BoardName) -> bool {
+        // Most members with bans have one, and most of those are of all boards.
+        self.get(&None).is_some() || self.get(&Some(board.clone())).is_some()
+    }
+}
 
 /// A ban begins or has another version, or ends: `None`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,8 +115,16 @@ const ALL_BOARDS: &str = "";
 pub struct Bans {
     by_member: BTreeMap<MemberId, MemberBans>,
     /// The same in the order of lists: by the name of the board, those of all boards first; then by member.
-    in_order: BTreeMap<Box<str>, BTreeSet<MemberId>>,
+    in_order: BTreeMap<Box<str>, InOrder>,
     len: usize,
+}
+
+/// Who is hidden on a board, or on all boards.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct InOrder {
+    /// Bans of a board share its name.
+    scope: BanScope,
+    members: BTreeSet<MemberId>,
 }
 
 impl Bans {
@@ -81,23 +140,30 @@ impl Bans {
         self.by_member.get(member)
     }
 
+    /// How many there are of a board, or of all boards.
+    pub fn count_of(&self, scope: &BanScope) -> usize {
+        self.in_order.get(name_of(scope)).map_or(0, |of_board| of_board.members.len())
+    }
+
     pub fn apply(&mut self, change: &BanChange) {
         let BanChange { scope, member, after } = change;
         let name = name_of(scope);
-        if let Some(record) = after {
-            self.by_member.entry(member.clone()).or_default().insert(scope.clone(), *record);
-            self.len += usize::from(self.in_order.entry(name.into()).or_default().insert(member.clone()));
+        if after.is_some() {
+            let new = || InOrder { scope: scope.clone(), members: BTreeSet::new() };
+            let of_board = self.in_order.entry(name.into()).or_insert_with(new);
+            self.len += usize::from(of_board.members.insert(member.clone()));
+            self.by_member.entry(member.clone()).or_default().set(&of_board.scope, *after);
             return;
         }
         if let Some(bans) = self.by_member.get_mut(member) {
-            bans.remove(scope);
-            if bans.is_empty() {
+            bans.set(scope, None);
+            if bans.0.is_empty() {
                 self.by_member.remove(member);
             }
         }
         if let Some(of_board) = self.in_order.get_mut(name) {
-            self.len -= usize::from(of_board.remove(member));
-            if of_board.is_empty() {
+            self.len -= usize::from(of_board.members.remove(member));
+            if of_board.members.is_empty() {
                 self.in_order.remove(name);
             }
         }
@@ -114,7 +180,7 @@ impl Bans {
         let mut found: Vec<Ban> = Vec::new();
         let mut from = after.map_or(Bound::Included(ALL_BOARDS), |(name, _)| Bound::Included(name));
         let mut after = after;
-        while let Some((name, members)) = self.next_name(asked, from) {
+        while let Some((name, InOrder { scope, members })) = self.next_name(asked, from) {
             let begin = match after.take() {
                 Some((of, member)) if of == name => Bound::Excluded(member),
                 _ => Bound::Unbounded,
@@ -123,10 +189,9 @@ impl Bans {
                 if found.len() == limit {
                     return (found, true);
                 }
-                let scope = BoardName::new(name).ok();
-                let record = self.by_member.get(member).and_then(|bans| bans.get(&scope));
+                let record = self.by_member.get(member).and_then(|bans| bans.get(scope));
                 let since = record.map_or_else(Timestamp::default, |record| record.since);
-                found.push(Ban { scope, member: member.clone(), since });
+                found.push(Ban { scope: scope.clone(), member: member.clone(), since });
             }
             from = Bound::Excluded(name);
         }
@@ -134,7 +199,7 @@ impl Bans {
     }
 
     /// The next name in order that has bans which are asked for.
-    fn next_name(&self, asked: BansAsked<'_>, from: Bound<&str>) -> Option<(&str, &BTreeSet<MemberId>)> {
+    fn next_name(&self, asked: BansAsked<'_>, from: Bound<&str>) -> Option<(&str, &InOrder)> {
         let first = |from: Bound<&str>| {
             self.in_order.range::<str, _>((from, Bound::Unbounded)).next().map(|(name, of)| (&**name, of))
         };
@@ -167,10 +232,25 @@ pub fn name_of(scope: &BanScope) -> &str {
     scope.as_ref().map_or(ALL_BOARDS, BoardName::as_str)
 }
 
-/// Whether a member with these bans is hidden on a board.
-pub fn hides(bans: &MemberBans, board: &BoardName) -> bool {
-    // Most members with bans have one, and most of those are of all boards.
-    bans.contains_key(&None) || bans.contains_key(&Some(board.clone()))
+/// Why a shard takes no other ban there; `None`: it does.
+///
+/// # Arguments
+/// `there`: how many there are of the board, or of all boards. `of_boards`: how many of single boards.
+pub fn no_room(scope: &BanScope, there: usize, of_boards: usize) -> Option<String> {
+    let Some(board) = scope else {
+        let full = there >= BANS_EVERYWHERE_MAX;
+        return full.then(|| format!("{BANS_EVERYWHERE_MAX} bans of all boards; end some of those"));
+    };
+    if there >= BANS_OF_BOARD_MAX {
+        return Some(format!("{BANS_OF_BOARD_MAX} bans of board {board}; end some of those"));
+    }
+    let shares = of_boards < BANS_SHARED_MAX;
+    let is_sure = there < BANS_OF_BOARD_SURE && of_boards < BANS_OF_BOARDS_MAX;
+    (!shares && !is_sure).then(|| {
+        format!(
+            "{of_boards} bans of single boards, {there} of them of board {board}; end some of any of them"
+        )
+    })
 }
 
 #[cfg(test)]
@@ -192,7 +272,7 @@ mod tests {
         let mut bans = Bans::default();
         let member = MemberId::new("p").expect("a good id");
         let hidden = |bans: &Bans| {
-            ["a", "b"].map(|name| bans.of_member(&member).is_some_and(|bans| hides(bans, &board(name))))
+            ["a", "b"].map(|name| bans.of_member(&member).is_some_and(|bans| bans.hide(&board(name))))
         };
         assert_eq!(hidden(&bans), [false, false]);
         bans.apply(&change(Some("a"), "p", Some(1)));
@@ -203,6 +283,39 @@ mod tests {
         assert_eq!(hidden(&bans), [true, true]);
         bans.apply(&change(None, "p", None));
         assert_eq!((hidden(&bans), bans), ([false, false], Bans::default()));
+    }
+
+    #[test]
+    fn no_boards_take_the_room_of_another_or_that_of_bans_of_all_boards() {
+        let mut bans = Bans::default();
+        // Takes what a place gives: how many bans that are.
+        let mut fill = |scope: Option<&str>| {
+            let scope_name = scope.map(board);
+            let room = |bans: &Bans| {
+                let of_boards = bans.len() - bans.count_of(&None);
+                no_room(&scope_name, bans.count_of(&scope_name), of_boards).is_none()
+            };
+            let mut taken = 0;
+            while room(&bans) {
+                bans.apply(&change(scope, &format!("m{taken}"), Some(1)));
+                taken += 1;
+            }
+            taken
+        };
+        assert_eq!(fill(Some("greedy0")), BANS_OF_BOARD_MAX);
+        assert_eq!(fill(Some("greedy1")), BANS_SHARED_MAX - BANS_OF_BOARD_MAX);
+        for number in 2..50 {
+            assert_eq!(fill(Some(&format!("greedy{number}"))), BANS_OF_BOARD_SURE);
+        }
+        assert_eq!(fill(Some("modest")), BANS_OF_BOARD_SURE);
+        assert_eq!(fill(None), BANS_EVERYWHERE_MAX);
+        assert_eq!((fill(Some("modest")), fill(None)), (0, 0));
+        bans.apply(&change(None, "m0", None));
+        bans.apply(&change(Some("modest"), "m0", None));
+        let of_boards = bans.len() - bans.count_of(&None);
+        assert!(no_room(&None, bans.count_of(&None), of_boards).is_none());
+        assert!(no_room(&Some(board("modest")), bans.count_of(&Some(board("modest"))), of_boards).is_none());
+        assert!(no_room(&Some(board("new")), 0, BANS_OF_BOARDS_MAX).is_some(), "memory has a bound");
     }
 
     #[test]

@@ -30,7 +30,10 @@ mod window_tree;
 #[cfg(test)]
 mod changed_tests;
 
-pub use bans::{BANS_MAX, Ban, BanChange, BanRecord, BanScope, Bans, BansAsked, MemberBans, hides, name_of};
+pub use bans::{
+    BANS_EVERYWHERE_MAX, BANS_OF_BOARD_MAX, BANS_OF_BOARD_SURE, BANS_SHARED_MAX, Ban, BanChange, BanRecord,
+    BanScope, Bans, BansAsked, MemberBans, name_of, no_room,
+};
 pub use boards::Board;
 pub use definitions::Definitions;
 pub use dropped::{Dropped, DroppedName, Incarnation, REMEMBERED_MAX, RecordNumber};

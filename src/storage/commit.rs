@@ -48,8 +48,8 @@ pub struct Commit {
     pub stream: String,
     /// Jobs rejected since the shard was created, these included.
     pub jobs_rejected: u64,
-    /// Rejects before this place are deleted.
-    pub rejects_kept_from: Option<(Sequence, u32)>,
+    /// Rejects that are deleted, as newer ones take their room.
+    pub rejects_dropped: Vec<JobPlace>,
     /// The hash of the log at the applied sequence; `None` where no other replica could compare it.
     pub hashes: Option<HashCommit>,
 }
@@ -100,10 +100,8 @@ impl Store {
         for (line, sequence, index) in &commit.unparked {
             batch.delete_cf(log, keys::parked_in_line(*line, *sequence, *index));
         }
-        if let Some((sequence, index)) = commit.rejects_kept_from {
-            // RocksDB does this in the background.
-            let (from, to) = (keys::reject(Sequence(0), 0), keys::reject(sequence, index));
-            batch.delete_range_cf(log, from, to);
+        for (sequence, index) in &commit.rejects_dropped {
+            batch.delete_cf(log, keys::reject(*sequence, *index));
         }
         if let Some(hashes) = &commit.hashes {
             self.put_hashes(&mut batch, commit.applied.sequence, hashes);

@@ -52,6 +52,9 @@ impl StorageResources {
 /// The crate has no such option for the files of a checkpoint.
 const BYTES_PER_CALL: u64 = 64 << 10;
 
+/// With so many bytes RocksDB begins another manifest. One that names a hundred thousand files has fewer.
+const MANIFEST_BYTES: usize = 64 << 20;
+
 pub(super) fn database_options() -> Options {
     let mut options = Options::default();
     // With this mode RocksDB drops everything after the first break of a log. That is safe, because `files`
@@ -71,6 +74,7 @@ pub(super) fn database_options() -> Options {
     options.set_writable_file_max_buffer_size(BYTES_PER_CALL);
     options.set_bytes_per_sync(1 << 20);
     options.set_wal_bytes_per_sync(1 << 20);
+    options.set_max_manifest_file_size(MANIFEST_BYTES);
     options.set_keep_log_file_num(2);
     options.set_max_log_file_size(4 << 20);
     options

@@ -175,7 +175,7 @@ fn apply_planned(shard: &mut Shard, step: &Step, job: PlannedJob) -> JobOutcome 
             let boards = apply_job(shard, step, part, boards);
             match profile {
                 None => JobOutcome::Applied(boards),
-                Some(changed) => JobOutcome::WithProfile { boards, changed },
+                Some((changed, left)) => JobOutcome::WithProfile { boards, changed, left },
             }
         }
     }

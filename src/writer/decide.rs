@@ -3,7 +3,7 @@
 //! Knows: an entry before, a job, a definition. Must not know: trees, batches, disks.
 
 use crate::board::{Definition, Key, ScoreRefused};
-use crate::job::{Op, Reject, RejectCode};
+use crate::job::{Job, MAX_AHEAD_MICROS, Op, Reject, RejectCode};
 use crate::state::{Entry, EntryState};
 use crate::tree::Words;
 use crate::types::{MemberId, Score, Timestamp};
@@ -66,8 +66,7 @@ pub fn decide(
     if let (Some(version), Some(stored)) = (request.version, stored)
         && version <= stored
     {
-        let detail = format!("version {version} is not greater than the stored version, {stored}");
-        return Err(Reject::new(RejectCode::StaleVersion, detail));
+        return Err(stale_version(version, stored));
     }
     let version = request.version.or_else(|| before.and_then(|entry| entry.version));
     // A version is remembered even where there is no entry to hide or show: an older job that arrives late
@@ -154,6 +153,26 @@ impl Decision {
     pub fn of(after: Option<Entry>, changed: bool) -> Self {
         Self { after, changed, changes_only_metadata: false, takes_metadata: false }
     }
+}
+
+/// Rejects a job whose `at` is further in the future than clocks may differ: it would win or lose ties
+/// without merit.
+pub fn check_time(job: &Job, now: Timestamp) -> Result<(), Reject> {
+    match job.at {
+        Some(at) if at.as_micros() - now.as_micros() > MAX_AHEAD_MICROS => {
+            let detail = format!(
+                "the job's `at`, {at}, is more than five minutes after the time of its message, {now}"
+            );
+            Err(Reject::new(RejectCode::FutureTime, detail))
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// A job is too old for what is remembered of its member.
+pub fn stale_version(version: u64, stored: u64) -> Reject {
+    let detail = format!("version {version} is not greater than the stored version, {stored}");
+    Reject::new(RejectCode::StaleVersion, detail)
 }
 
 fn same_score(definition: &Definition, a: &Words, b: &Words) -> bool {

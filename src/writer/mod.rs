@@ -55,8 +55,8 @@ pub use checkpointer::{CheckpointPolicy, Checkpointer};
 pub use gauges::Gauges;
 pub use health::{CopyProgress, Diverged, Health, HealthFacts, ShardState};
 pub use outcome::{
-    BoardOutcome, BoardOutcomes, CommitFailed, FoundBoard, JobOutcome, MessageOutcome, OutcomeDetail,
-    ParkedOutcome, UnparkedOutcome,
+    BoardOutcome, BoardOutcomes, CommitFailed, FoundBoard, JobOutcome, LeftBehind, MessageOutcome,
+    OutcomeDetail, ParkedOutcome, UnparkedOutcome,
 };
 pub use parked_places::ParkedPlaces;
 pub use parking::{ParkedJob, Parking, lines_of};

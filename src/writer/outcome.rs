@@ -46,9 +46,54 @@ pub enum JobOutcome {
         boards: BoardOutcomes,
         /// Whether the profile is another one than before.
         changed: bool,
+        /// Of a removal from every board: what it has left, if anything.
+        left: Option<Arc<LeftBehind>>,
     },
     /// It is stored and waits for the definition of a board.
     Parked(ParkedOutcome),
+}
+
+/// Names of boards that an answer tells.
+const LEFT_NAMED_MAX: usize = 16;
+
+/// What a removal with a version has left, because what is stored there has a greater one.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LeftBehind {
+    /// How many boards.
+    pub boards: usize,
+    /// The first of them.
+    named: Vec<BoardName>,
+    pub profile: bool,
+}
+
+impl LeftBehind {
+    pub fn is_empty(&self) -> bool {
+        self.boards == 0 && !self.profile
+    }
+
+    pub fn add_board(&mut self, board: BoardName) {
+        self.boards += 1;
+        if self.named.len() < LEFT_NAMED_MAX {
+            self.named.push(board);
+        }
+    }
+}
+
+impl fmt::Display for LeftBehind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut what: Vec<String> = self.named.iter().map(|board| format!("board {board}")).collect();
+        if self.boards > self.named.len() {
+            what.push(format!("{} more boards", self.boards - self.named.len()));
+        }
+        if self.profile {
+            what.push("the profile".to_owned());
+        }
+        let what = what.join(", ");
+        write!(
+            f,
+            "left, because their versions are not smaller: {what}; the same without a version removes that, too"
+        )
+    }
 }
 
 /// The outcome of a parked job, and the sequence of the message that unparked it. An error: the outcome of

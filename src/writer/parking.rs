@@ -21,7 +21,7 @@ use std::time::Instant;
 use tokio::sync::oneshot;
 
 use crate::job::{Job, JobPlace};
-use crate::types::{BoardName, MemberId, Timestamp, fnv1a_32};
+use crate::types::{BoardName, MemberId, Sequence, Timestamp, fnv1a_32};
 use crate::writer::board_change::MAX_BOARDS;
 use crate::writer::long_wait::LongWait;
 use crate::writer::order::LineOrder;
@@ -35,6 +35,9 @@ use crate::writer::wanted::{WantedBoards, WantedReporter};
 pub const OWN_LINES: usize = 1 << 15;
 /// Number of shared lines. It is part of the disk format, as is the function from a member to its line.
 pub const SHARED_LINES: u32 = 1 << 14;
+/// With this many jobs, a line takes no other that waits for a board itself: each may wait for another board,
+/// and all that a member sends later waits behind them. The number must be the same on all replicas.
+pub const JOBS_OF_LINE_MAX: usize = 10_000;
 /// Marks the number of a shared line.
 const SHARED: u32 = 1 << 31;
 /// The lowest bit of a member's hash that selects its shared line.
@@ -100,6 +103,8 @@ pub struct Parking {
     /// [`OWN_LINES`]; tests set fewer.
     pub own_lines: usize,
     pub shared_lines: u32,
+    /// [`JOBS_OF_LINE_MAX`]; tests set fewer.
+    pub jobs_of_line_max: usize,
     wants: WantedReporter,
     lines: HashMap<u32, Line>,
     order: LineOrder,
@@ -132,6 +137,7 @@ impl Parking {
             boards_max: MAX_BOARDS,
             own_lines: OWN_LINES,
             shared_lines: SHARED_LINES,
+            jobs_of_line_max: JOBS_OF_LINE_MAX,
             wants: WantedReporter::new(wanted),
             lines: HashMap::new(),
             order: LineOrder::default(),
@@ -223,6 +229,12 @@ impl Parking {
     /// Whether jobs of this member may be parked, so that its next job has to wait behind them.
     pub fn has_parked(&self, member: &MemberId) -> bool {
         self.line_in_use(member).is_some()
+    }
+
+    /// Whether the line of this member takes no other job that waits for a board.
+    pub fn is_line_full(&self, member: &MemberId) -> bool {
+        let line = self.line_in_use(member).and_then(|line| self.lines.get(&line));
+        line.is_some_and(|line| line.jobs >= self.jobs_of_line_max)
     }
 
     /// Parks a job, and sets in it which board it waits for. Returns the line.
@@ -364,8 +376,11 @@ impl Parking {
 
     /// Notes which job has waited longest for a board. Returns whether it waits long, and the board if that
     /// is to be logged.
-    pub fn note_long_wait(&mut self, now: Instant) -> (bool, Option<&BoardName>) {
-        self.long_wait.note(self.order.oldest_blocked(), now)
+    ///
+    /// # Arguments
+    /// `applied`: the shard's sequence now.
+    pub fn note_long_wait(&mut self, applied: Sequence, now: Instant) -> (bool, Option<&BoardName>) {
+        self.long_wait.note(self.order.oldest_blocked(), applied, now)
     }
 
     /// Defers reports of wanted boards. They are all reported once this is no longer called.

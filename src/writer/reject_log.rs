@@ -137,7 +137,8 @@ mod tests {
 
     fn reject(code: RejectCode, sequence: u64, job: &[u8]) -> RejectRecord {
         let (sequence, detail) = (Sequence(sequence), "why".to_owned());
-        RejectRecord { sequence, index: 0, code, detail, job: job.to_vec(), time: Timestamp::default() }
+        let (job, time) = (job.to_vec(), Timestamp::default());
+        RejectRecord { sequence, index: 0, code, detail, job, time, board: None }
     }
 
     #[test]

@@ -161,7 +161,7 @@ impl<S: JobSource> Writer<S> {
             self.shard.write(Purpose::Start).number_drops();
         }
         self.rejects_kept = RejectRetention::default();
-        let noted = store.reject_places(|sequence, index| self.rejects_kept.note((sequence, index)));
+        let noted = store.reject_places(|place, board| self.rejects_kept.note(place, board));
         match noted {
             // Scores do not depend on them. Operators are told of it, as of all damage, and those who list
             // rejects.
@@ -219,7 +219,8 @@ impl<S: JobSource> Writer<S> {
             // While the shard catches up, the definitions that it wants may still be ahead in its queue.
             if self.health.is_live() {
                 parking.report_wanted();
-                let (is_long, board) = parking.note_long_wait(Instant::now());
+                let applied = Sequence(self.health.get(|health| health.applied_sequence));
+                let (is_long, board) = parking.note_long_wait(applied, Instant::now());
                 self.health.set(|health| health.jobs_wait_long = is_long);
                 if let Some(board) = board {
                     tracing::warn!(shard = %self.id, %board, "jobs wait long for a board that is not defined; define it with PUT, whose answer says what is in the way");
@@ -385,14 +386,16 @@ impl<S: JobSource> Writer<S> {
             instances_dropped: count(plan.instances_dropped),
             rejects: plan.rejects.iter().map(|reject| reject.code).collect(),
         };
-        plan.rejects.iter().for_each(|reject| self.rejects_kept.note((reject.sequence, reject.index)));
+        for reject in &plan.rejects {
+            self.rejects_kept.note((reject.sequence, reject.index), reject.board.clone());
+        }
         // Rejects are published where there are streams.
         let published = self.parking.as_ref().map(|_| self.health.get(|health| health.rejects_published));
         let commit = Commit {
             applied: plan.applied,
             time: plan.time,
             delta: plan.delta,
-            rejects_kept_from: self.rejects_kept.prune(published),
+            rejects_dropped: self.rejects_kept.prune(published),
             rejects: plan.rejects,
             metadata: plan.metadata,
             profiles: plan.profiles,

@@ -57,12 +57,18 @@ pub fn write_result<'a>(object: &mut Object<'_>, result: &'a JobResult, repeated
             object.bool("changed", *changed);
             write_no_entry(object);
         }
-        JobResult::Everywhere { boards, changed, profile } => {
+        JobResult::Everywhere { boards, changed, profile, left } => {
             object.bool("changed", *changed > 0 || *profile);
             write_no_entry(object);
             let mut counts = object.object("counts");
             counts.count("boards", count(*boards));
             counts.count("changed", count(*changed));
+            if let Some(left) = left {
+                counts.count("left", count(left.boards));
+                counts.end();
+                object.text("detail", &left.to_string());
+                return;
+            }
             counts.end();
         }
         JobResult::Applied { changes, by_board } => {

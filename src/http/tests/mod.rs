@@ -120,9 +120,11 @@ fn start_shard(id: ShardId, registry: Arc<Registry>) -> (ShardHandle, Publisher)
 
 fn without_boards(targets: &Targets) -> JobOutcome {
     match targets {
-        Targets::Profile(profile) => {
-            JobOutcome::WithProfile { boards: BoardOutcomes::new(), changed: profile.json().is_some() }
-        }
+        Targets::Profile(profile) => JobOutcome::WithProfile {
+            boards: BoardOutcomes::new(),
+            changed: profile.json().is_some(),
+            left: None,
+        },
         Targets::Boards(_) | Targets::EveryBoard => JobOutcome::Applied(BoardOutcomes::new()),
     }
 }

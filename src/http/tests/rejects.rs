@@ -35,7 +35,15 @@ fn stored() -> Stored {
 fn reject(sequence: u64, index: u32, seconds: i64, code: RejectCode) -> RejectRecord {
     let time = Timestamp::from_micros(seconds * 1_000_000).expect("a good time");
     let job = format!("{{\"board\":\"b\",\"at\":{sequence}}}").into_bytes();
-    RejectRecord { sequence: Sequence(sequence), index, code, detail: "why".to_owned(), job, time }
+    RejectRecord {
+        sequence: Sequence(sequence),
+        index,
+        code,
+        detail: "why".to_owned(),
+        job,
+        time,
+        board: None,
+    }
 }
 
 impl Stored {

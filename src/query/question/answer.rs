@@ -15,7 +15,7 @@ use crate::query::question::{
 use crate::query::shard_board::ShardBoard;
 use crate::query::shard_run::ShardRun;
 use crate::query::summary::{SummaryReply, SummarySizes, summarize};
-use crate::state::{Ban, BanScope, BansAsked, EntryState, Shard, TreeId, WindowTree, name_of};
+use crate::state::{Ban, BanScope, BansAsked, EntryState, MemberBans, Shard, TreeId, WindowTree, name_of};
 use crate::tree::{Handle, Standing, Tree, Words};
 use crate::types::{BoardName, MemberId, Sequence, Timestamp};
 use crate::window::{Instance, MovementPart};
@@ -302,9 +302,9 @@ fn bans_of_member(shard: &Shard, member: &MemberId, asked: &HiddenQuestion<'_>, 
         }
     };
     let after = asked.after.as_ref().map(|(name, member)| (*name, member));
-    let of_member = shard.bans().of_member(member).into_iter().flatten();
+    let of_member = shard.bans().of_member(member).into_iter().flat_map(MemberBans::iter);
     let mut bans: Vec<Ban> = of_member
-        .filter(|&(scope, _)| is_wanted(scope) && Some((name_of(scope), member)) > after)
+        .filter(|(scope, _)| is_wanted(scope) && Some((name_of(scope), member)) > after)
         .map(|(scope, record)| Ban { scope: scope.clone(), member: member.clone(), since: record.since })
         .collect();
     bans.sort_by(|a, b| name_of(&a.scope).cmp(name_of(&b.scope)));

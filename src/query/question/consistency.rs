@@ -214,6 +214,7 @@ mod tests {
             detail: String::new(),
             job: Vec::new(),
             time: Timestamp::default(),
+            board: None,
         };
         let place = |sequence: u64, index: u32| (Sequence(sequence), index);
         let question = |before, reason| {

@@ -34,10 +34,10 @@ pub use hashes::{
     encode_copied_from, encode_divergence, encode_hash_point, encode_log_hash,
 };
 pub use records::{
-    Meta, MetadataRecord, ParkedRecord, ProfileRecord, RejectRecord, decode_ban, decode_member_version,
-    decode_meta, decode_metadata, decode_parked, decode_place, decode_profile, decode_reject,
-    decode_sequence, encode_ban, encode_member_version, encode_meta, encode_metadata, encode_parked,
-    encode_place, encode_profile, encode_reject, encode_sequence, format_version,
+    Meta, MetadataRecord, ParkedRecord, ProfileRecord, RejectRecord, board_of_reject, decode_ban,
+    decode_member_version, decode_meta, decode_metadata, decode_parked, decode_place, decode_profile,
+    decode_reject, decode_sequence, encode_ban, encode_member_version, encode_meta, encode_metadata,
+    encode_parked, encode_place, encode_profile, encode_reject, encode_sequence, format_version,
 };
 
 /// The format of a directory's records: the only one that is read, and another number with every change of

@@ -10,7 +10,7 @@ use crate::job::RejectCode;
 use crate::state::{BanRecord, MemberVersion, ShardTime};
 use crate::storage::codec::bytes::{CONFIG, Undecodable, from_slice, to_vec, undecodable};
 use crate::storage::identity::{Lineage, ServiceId, ShardIdentity};
-use crate::types::{Sequence, Timestamp};
+use crate::types::{BoardName, Sequence, Timestamp};
 
 /// Written with every batch: the shard's progress.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
@@ -57,6 +57,9 @@ pub struct RejectRecord {
     pub job: Vec<u8>,
     /// The shard's effective time when it was rejected, which never decreases.
     pub time: Timestamp,
+    /// The board whose share of the kept rejects it takes: the first that the job names, if there is such a
+    /// board. Not told to other nodes.
+    pub board: Option<BoardName>,
 }
 
 /// A job that waits for the definition of a board.
@@ -170,15 +173,26 @@ pub fn decode_sequence(kind: &'static str, bytes: &[u8]) -> Result<Sequence, Und
 pub fn encode_reject(record: &RejectRecord) -> Vec<u8> {
     let code = RejectCode::ALL.iter().position(|code| *code == record.code).unwrap_or_default();
     let code = u8::try_from(code).expect("there are fewer than 256 codes");
-    to_vec(&(code, record.detail.as_str(), record.job.as_slice(), record.time.as_micros()))
+    // The board is first, so that a start reads no more of each.
+    let board = record.board.as_ref().map(BoardName::as_str);
+    to_vec(&(board, code, record.detail.as_str(), record.job.as_slice(), record.time.as_micros()))
+}
+
+/// The board of a reject, even of one of which nothing else can be decoded.
+pub fn board_of_reject(bytes: &[u8]) -> Option<BoardName> {
+    let (board, _) = bincode::borrow_decode_from_slice::<Option<&str>, _>(bytes, CONFIG).ok()?;
+    BoardName::new(board?).ok()
 }
 
 pub fn decode_reject(sequence: Sequence, index: u32, bytes: &[u8]) -> Result<RejectRecord, Undecodable> {
-    let (code, detail, job, micros): (u8, String, Vec<u8>, i64) = from_slice("reject", bytes)?;
+    let (board, code, detail, job, micros): (Option<String>, u8, String, Vec<u8>, i64) =
+        from_slice("reject", bytes)?;
+    let board = board.map(|board| BoardName::new(&board)).transpose();
+    let board = board.map_err(|error| undecodable("reject", error))?;
     let code = RejectCode::ALL.get(usize::from(code));
     let code = *code.ok_or_else(|| undecodable("reject", "its code is unknown"))?;
     let time = Timestamp::from_micros(micros).map_err(|error| undecodable("reject", error))?;
-    Ok(RejectRecord { sequence, index, code, detail, job, time })
+    Ok(RejectRecord { sequence, index, code, detail, job, time, board })
 }
 
 pub fn encode_parked(record: &ParkedRecord) -> Vec<u8> {

@@ -13,8 +13,8 @@ use crate::storage::error::StorageError;
 use crate::storage::files::batch;
 use crate::storage::files::frames::{Break, read_records};
 
-/// Many times what RocksDB lets a log grow to.
-const LOG_MAX_BYTES: u64 = 4 << 30;
+/// Many times what RocksDB lets a log grow to: it begins another when its 64 MiB of memory are full.
+const LOG_MAX_BYTES: u64 = 512 << 20;
 
 /// The result of checking a directory's logs.
 #[derive(Debug, Default)]

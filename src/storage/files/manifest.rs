@@ -13,8 +13,9 @@ use crate::types::quoted;
 const CURRENT: &str = "CURRENT";
 /// More than the name of a manifest has.
 const CURRENT_MAX_BYTES: u64 = 4 << 10;
-/// RocksDB begins another manifest at a gigabyte.
-const MANIFEST_MAX_BYTES: u64 = 2 << 30;
+/// RocksDB begins another manifest at half of it (`storage::options`). A file without end, which takes no
+/// room on the disk, is refused before it is read.
+const MANIFEST_MAX_BYTES: u64 = 128 << 20;
 
 // RocksDB's tags of the fields of a manifest's edit (`db/version_edit.h`): those that come before its files.
 const COMPARATOR: u64 = 1;

@@ -2,10 +2,12 @@
 
 #![allow(clippy::indexing_slicing, reason = "a bad index fails the test")]
 
+use std::fs::File;
 use std::ops::ControlFlow;
 use std::path::Path;
 
 use crate::storage::files::frames::{Break, read_records};
+use crate::storage::files::logs::check_logs;
 use crate::storage::files::manifest::check_manifest;
 use crate::storage::files::marker::{Damage, Floor, MARKER, Marker, Stage, encode_floor, encode_head};
 use crate::storage::identity::{Lineage, ServiceId, ShardIdentity};
@@ -141,6 +143,27 @@ fn a_manifest_is_refused_by_its_name() {
     bytes[9] ^= 1;
     put("MANIFEST-000001", &bytes);
     assert!(refused().contains("the file MANIFEST-000001 is broken after 0 of 324 bytes"), "{}", refused());
+}
+
+#[test]
+fn a_manifest_or_a_log_of_holes_is_refused_before_it_is_read() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    std::fs::write(folder.path().join("CURRENT"), "MANIFEST-000001\n").expect("written");
+    let holes = |name: &str, gibibytes: u64| {
+        let file = File::create(folder.path().join(name)).expect("it can be made");
+        file.set_len(gibibytes << 30).expect("it takes no room");
+    };
+    for gibibytes in [1, 2, 1 << 10] {
+        holes("MANIFEST-000001", gibibytes);
+        holes("000002.log", gibibytes);
+        let refused = [
+            check_manifest(folder.path()).expect_err("it has no end").to_string(),
+            check_logs(folder.path(), b"key").expect_err("it has no end").to_string(),
+        ];
+        for (refused, name) in refused.iter().zip(["MANIFEST-000001", "000002.log"]) {
+            assert!(refused.contains(name) && refused.contains("from a snapshot or a copy"), "{refused}");
+        }
+    }
 }
 
 fn read_marker(folder: &Path) -> Marker {

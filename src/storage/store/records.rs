@@ -2,13 +2,14 @@
 
 use rocksdb::{DBPinnableSlice, WriteBatch};
 
+use crate::job::JobPlace;
 use crate::state::TreeId;
 use crate::storage::codec::{self, MetadataRecord, ProfileRecord, RejectRecord};
 use crate::storage::error::StorageError;
 use crate::storage::keys;
 use crate::storage::options::prefix_options;
 use crate::storage::store::Store;
-use crate::types::Sequence;
+use crate::types::{BoardName, Sequence};
 
 /// A compact JSON object, or none. An error: the store is ahead of the sequence that was asked for, and what
 /// it has belongs to this one, or to one before it.
@@ -80,11 +81,14 @@ impl Store {
         Ok(rejects)
     }
 
-    /// The places of all rejects that are kept, the oldest first.
-    pub fn reject_places(&self, mut each: impl FnMut(Sequence, u32)) -> Result<(), StorageError> {
-        self.scan_log(&[keys::REJECT], &[keys::REJECT], |key, _| {
-            if let Some((sequence, index)) = keys::place_in_stream(key) {
-                each(sequence, index);
+    /// The places of all rejects that are kept, the oldest first, and the board of each.
+    pub fn reject_places(
+        &self,
+        mut each: impl FnMut(JobPlace, Option<BoardName>),
+    ) -> Result<(), StorageError> {
+        self.scan_log(&[keys::REJECT], &[keys::REJECT], |key, value| {
+            if let Some(place) = keys::place_in_stream(key) {
+                each(place, codec::board_of_reject(value));
             }
             Ok(())
         })

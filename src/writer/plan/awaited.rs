@@ -6,11 +6,11 @@ use crate::job::{Job, Reject};
 use crate::state::Applied;
 use crate::writer::outcome::JobOutcome;
 use crate::writer::plan::jobs::JobPlan;
-use crate::writer::plan::{Batch, PlannedBoard, PlannedBoards, PlannedJob};
+use crate::writer::plan::{Batch, BesideEntries, PlannedBoard, PlannedBoards, PlannedJob};
 use crate::writer::source::BadJob;
 
 /// How a job was planned, what became of its boards, and of the member's profile.
-type Awaited = (Result<JobPlan, Reject>, PlannedBoards, Option<bool>);
+type Awaited = (Result<JobPlan, Reject>, PlannedBoards, Option<BesideEntries>);
 
 impl Batch<'_> {
     /// Plans one job as a part of the step that is applied on its own, so that the answer has the member's
@@ -53,7 +53,7 @@ impl Batch<'_> {
                 let boards = boards.into_iter().map(PlannedBoard::without_rankings).collect();
                 match profile {
                     None => JobOutcome::Applied(boards),
-                    Some(changed) => JobOutcome::WithProfile { boards, changed },
+                    Some((changed, left)) => JobOutcome::WithProfile { boards, changed, left },
                 }
             }
             Ok(JobPlan::Parked) => JobOutcome::Parked(self.outcome_of_parked(index, applied)),
@@ -64,9 +64,10 @@ impl Batch<'_> {
     /// Plans a job, and gathers what became of its boards, and of the member's profile.
     fn plan_awaited_job(&mut self, job: &Result<Job, BadJob>, index: usize, applied: Applied) -> Awaited {
         self.outcome_boards = Some(PlannedBoards::new());
-        self.outcome_profile = None;
+        (self.outcome_profile, self.outcome_left) = (None, None);
         let outcome = self.plan_job(job, index, applied);
         let boards = self.outcome_boards.take().unwrap_or_default();
-        (outcome, boards, self.outcome_profile.take())
+        let left = self.outcome_left.take();
+        (outcome, boards, self.outcome_profile.take().map(|changed| (changed, left)))
     }
 }

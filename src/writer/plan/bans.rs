@@ -7,10 +7,10 @@
 use std::borrow::Cow;
 
 use crate::job::{Job, Op, Reject, RejectCode, Targets};
-use crate::state::{Applied, BANS_MAX, BanChange, BanRecord, BanScope, MemberBans, hides};
+use crate::state::{Applied, BanChange, BanRecord, BanScope, MemberBans};
 use crate::tree::Handle;
 use crate::types::BoardName;
-use crate::writer::decide::{Decision, Request};
+use crate::writer::decide::{Decision, Request, stale_version};
 use crate::writer::plan::Batch;
 use crate::writer::plan::jobs::{BoardDecision, BoardSource, Decided, JobPlan, Shown, with_board};
 use crate::writer::plan::top_k;
@@ -38,15 +38,19 @@ impl Batch<'_> {
             Targets::EveryBoard | Targets::Profile(_) => None,
         };
         let mut bans = self.bans_of(&job.member).cloned().unwrap_or_default();
-        let (begins, before) = (op == Op::Hide, bans.get(&scope).copied());
+        let (begins, before) = (op == Op::Hide, bans.get(&scope));
         let was_there = before.is_some();
         let source = match &scope {
             Some(board) => self.source_of_banned(board, was_there)?,
             None => None,
         };
-        if begins && !was_there && self.ban_count() >= BANS_MAX {
+        if begins
+            && !was_there
+            && let Some(has) = self.no_room_for_ban(&scope)
+        {
             let detail = format!(
-                "shard {} has {BANS_MAX} bans, which is its limit; end some with the operation show",
+                "there is no room for this ban: shard {} has {has} with the operation show; \
+                 GET /v1/hidden lists them",
                 self.planner.id
             );
             return Err(Reject::new(RejectCode::TooLarge, detail));
@@ -60,10 +64,7 @@ impl Batch<'_> {
         let since = before.map_or(job.at.unwrap_or(applied.timestamp), |ban| ban.since);
         let version = job.version.or(before.and_then(|ban| ban.version));
         let after = begins.then_some(BanRecord { since, version });
-        match after {
-            Some(record) => bans.insert(scope.clone(), record),
-            None => bans.remove(&scope),
-        };
+        bans.set(&scope, after);
         let ban = PlannedBan { job, op, scope, bans, changes: begins != was_there, applied };
         let handle = self.find_member(&job.member);
         let decided = self.decide_ban(&ban, source.as_ref(), handle)?;
@@ -151,13 +152,8 @@ impl Batch<'_> {
         let source = self.source_of(&name)?;
         let before = source.entry(self, handle);
         let is_of_board = ban.scope.is_some();
-        // The version of a ban of all boards is remembered once, for the member.
-        if let (Some(version), Some(stored)) = (job.version, before.and_then(|entry| entry.version))
-            && version <= stored
-            && !is_of_board
-        {
-            return Err(with_board(job, &name, stale_version(version, stored)));
-        }
+        // The version of a ban of all boards is remembered once, for the member, and compared with nothing
+        // that a board knows: whoever may write to one board must not keep others from a ban.
         let version = job.version.filter(|_| is_of_board && !name.is_instance());
         let request = Request {
             op: ban.op,
@@ -165,8 +161,8 @@ impl Batch<'_> {
             version,
             at: job.at.unwrap_or(ban.applied.timestamp),
             member: &job.member,
-            member_version: version.and_then(|_| self.member_version(&job.member)),
-            is_hidden: hides(&ban.bans, &name.board()),
+            member_version: version.and_then(|_| self.version_everywhere(&job.member)),
+            is_hidden: ban.bans.hide(&name.board()),
             metadata: None,
         };
         let definition = source.definition().cloned().unwrap_or_default();
@@ -203,10 +199,4 @@ impl Batch<'_> {
             decided.push(BoardDecision { name, source, before: None, decision, other: None, shown });
         }
     }
-}
-
-/// A job is too old for what is remembered of its member.
-pub(super) fn stale_version(version: u64, stored: u64) -> Reject {
-    let detail = format!("version {version} is not greater than the stored version, {stored}");
-    Reject::new(RejectCode::StaleVersion, detail)
 }

@@ -8,15 +8,15 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use crate::board::{Definition, Policy};
-use crate::job::{Job, MAX_AHEAD_MICROS, Op, Reject, RejectCode, Targets};
+use crate::job::{Job, Op, Reject, RejectCode, Targets};
 use crate::state::{Applied, Entry, Incarnation, TreeId};
 use crate::storage::codec::RejectRecord;
 use crate::tree::Handle;
 use crate::types::{BoardName, Score, Timestamp, shard_of};
 use crate::window::Window;
 use crate::wire;
-use crate::writer::decide::{Decision, Request};
-use crate::writer::outcome::FoundBoard;
+use crate::writer::decide::{Decision, Request, check_time};
+use crate::writer::outcome::{FoundBoard, LeftBehind};
 use crate::writer::plan::boards::BatchBoard;
 use crate::writer::plan::parked::{no_more_boards, no_such_board};
 use crate::writer::plan::top_k::{self, OtherChange};
@@ -60,6 +60,11 @@ impl Batch<'_> {
                 Err(bad) => bad.bytes.clone(),
             };
             bytes.truncate(REJECTED_JOB_BYTES);
+            // One that is not there could have any name: whoever sends such jobs would have a share for each.
+            let is_there =
+                |board: &&BoardName| self.source_of(board).is_ok_and(|source| source.definition().is_some());
+            let named = job.as_ref().ok().and_then(|job| job.boards().next());
+            let board = named.filter(is_there).cloned();
             self.rejects.push(RejectRecord {
                 sequence: applied.sequence,
                 index: u32::try_from(index).unwrap_or(u32::MAX),
@@ -67,6 +72,7 @@ impl Batch<'_> {
                 detail: reject.detail.clone(),
                 job: bytes,
                 time: self.time,
+                board,
             });
         }
         outcome
@@ -84,7 +90,7 @@ impl Batch<'_> {
         if let Some(planned) = self.plan_plain(job, applied) {
             return planned;
         }
-        if self.must_park(job)? {
+        if job.targets != Targets::EveryBoard && self.must_park(job)? {
             self.park(job, index, applied);
             return Ok(JobPlan::Parked);
         }
@@ -124,7 +130,7 @@ impl Batch<'_> {
             // All or nothing: every board is decided before any is changed.
             let every;
             let mut decided = Decided::new();
-            let mut profile = None;
+            let (mut profile, mut left) = (None, LeftBehind::default());
             let is_everywhere = job.targets == Targets::EveryBoard;
             match &job.targets {
                 Targets::Boards(boards) => {
@@ -144,7 +150,7 @@ impl Batch<'_> {
                     every = self.boards_to_leave(handle);
                     self.count_trees(every.len())?;
                     let removal = self.decide_removal_everywhere(job, &every, handle, applied)?;
-                    (decided, profile) = (removal.decided, removal.profile);
+                    (decided, profile, left) = (removal.decided, removal.profile, removal.left);
                 }
                 // Planned above.
                 Targets::Profile(_) => {}
@@ -159,7 +165,10 @@ impl Batch<'_> {
                     handle = self.record(job, decided, handle, applied);
                 }
                 if is_everywhere {
-                    self.record_removal_everywhere(job, profile, index, applied);
+                    self.record_removal_everywhere(job, profile, left, index, applied);
+                    if self.removes_early(job) {
+                        self.park(job, index, applied);
+                    }
                 }
                 return Ok(JobPlan::Planned);
             }
@@ -263,7 +272,11 @@ impl Batch<'_> {
                 version: job.version.filter(|_| !board.is_instance()),
                 at: job.at.unwrap_or(now),
                 member: &job.member,
-                member_version: job.version.and_then(|_| self.member_version(&job.member)),
+                // A removal from every board was compared with it before.
+                member_version: match job.targets {
+                    Targets::EveryBoard => None,
+                    _ => job.version.and_then(|_| self.version_everywhere(&job.member)),
+                },
                 is_hidden: self.is_hidden(&job.member, board),
                 metadata: job.meta.as_ref().map(|metadata| &*metadata.0 != "{}"),
             },
@@ -391,20 +404,6 @@ impl Batch<'_> {
         let found = Arc::new(FoundBoard { name, definition, incarnation });
         self.found_board = Some(Arc::clone(&found));
         Some((found, tree))
-    }
-}
-
-/// Rejects a job whose `at` is further in the future than clocks may differ: it would win or lose ties
-/// without merit.
-fn check_time(job: &Job, now: Timestamp) -> Result<(), Reject> {
-    match job.at {
-        Some(at) if at.as_micros() - now.as_micros() > MAX_AHEAD_MICROS => {
-            let detail = format!(
-                "the job's `at`, {at}, is more than five minutes after the time of its message, {now}"
-            );
-            Err(Reject::new(RejectCode::FutureTime, detail))
-        }
-        Some(_) | None => Ok(()),
     }
 }
 

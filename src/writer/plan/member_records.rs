@@ -8,7 +8,8 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use crate::state::{
-    BanChange, MEMBER_VERSIONS_MAX, MemberBans, MemberVersion, MemberVersionAge, MemberVersionChange, hides,
+    BanChange, BanScope, MEMBER_VERSIONS_MAX, MemberBans, MemberVersion, MemberVersionAge,
+    MemberVersionChange, no_room,
 };
 use crate::types::{BoardName, MemberId, Sequence};
 use crate::writer::plan::Batch;
@@ -19,8 +20,8 @@ pub(super) struct MemberRecords {
     /// The bans of the members that the batch's jobs have hidden or shown.
     bans: BTreeMap<MemberId, MemberBans>,
     pub(super) ban_changes: Vec<BanChange>,
-    /// Bans that there are more than on the shard.
-    more_bans: isize,
+    /// Bans that there are more than on the shard, by where they hold.
+    more_bans: BTreeMap<BanScope, isize>,
     /// Versions that the batch has set or forgotten.
     versions: BTreeMap<MemberId, Option<MemberVersion>>,
     pub(super) version_changes: Vec<MemberVersionChange>,
@@ -43,9 +44,12 @@ impl Batch<'_> {
         if bans.is_empty() { None } else { bans.of_member(member) }
     }
 
-    /// How many bans the shard has.
-    pub(super) fn ban_count(&self) -> usize {
-        self.shard.bans().len().saturating_add_signed(self.member_records.more_bans)
+    /// Why another ban has no room on the shard; `None`: it has.
+    pub(super) fn no_room_for_ban(&self, scope: &BanScope) -> Option<String> {
+        let (bans, more) = (self.shard.bans(), &self.member_records.more_bans);
+        let there = |scope| bans.count_of(scope).saturating_add_signed(more.get(scope).copied().unwrap_or(0));
+        let all = bans.len().saturating_add_signed(more.values().sum());
+        no_room(scope, there(scope), all.saturating_sub(there(&None)))
     }
 
     /// Whether a member is hidden on a board.
@@ -55,7 +59,7 @@ impl Batch<'_> {
     pub(super) fn is_hidden(&self, member: &MemberId, name: &BoardName) -> bool {
         self.bans_of(member).is_some_and(|bans| {
             let board = if name.is_instance() { Cow::Owned(name.board()) } else { Cow::Borrowed(name) };
-            hides(bans, &board)
+            bans.hide(&board)
         })
     }
 
@@ -64,15 +68,20 @@ impl Batch<'_> {
         self.hash_ban(&change);
         let mut bans = self.bans_of(&change.member).cloned().unwrap_or_default();
         let BanChange { scope, member, after } = &change;
-        let before = match after {
-            Some(record) => bans.insert(scope.clone(), *record),
-            None => bans.remove(scope),
-        };
+        let before = bans.get(scope);
+        bans.set(scope, *after);
         let records = &mut self.member_records;
-        records.more_bans += isize::from(after.is_some()) - isize::from(before.is_some());
+        let more = isize::from(after.is_some()) - isize::from(before.is_some());
+        *records.more_bans.entry(scope.clone()).or_default() += more;
         records.bans.insert(member.clone(), bans);
         records.ban_changes.push(change.clone());
         self.step.bans.push(change);
+    }
+
+    /// The version of a member that a job on a board must be greater than, whatever the board knows. A parked
+    /// job was compared with it when it came: those that came later are none of its.
+    pub(super) fn version_everywhere(&self, member: &MemberId) -> Option<u64> {
+        if self.replaying_parked { None } else { self.member_version(member) }
     }
 
     /// The version of a member that holds on every board.

@@ -77,7 +77,9 @@ use hashbrown::HashMap;
 
 pub use messages::STEP_JOBS;
 pub use parked::UNPARKED_PER_MESSAGE;
-pub use planned::{Plan, PlannedBoard, PlannedBoards, PlannedJob, PlannedStep, PlannedUnparked, ToldMessage};
+pub use planned::{
+    BesideEntries, Plan, PlannedBoard, PlannedBoards, PlannedJob, PlannedStep, PlannedUnparked, ToldMessage,
+};
 
 use crate::job::JobPlace;
 use crate::state::{
@@ -87,7 +89,7 @@ use crate::state_lock::{Purpose, StateLock, YieldingReadGuard};
 use crate::storage::codec::{DeltaEncoder, MetadataRecord, ParkedRecord, ProfileRecord, RejectRecord};
 use crate::tree::Handle;
 use crate::types::{BoardName, MemberId, Sequence, ShardId, Timestamp};
-use crate::writer::outcome::FoundBoard;
+use crate::writer::outcome::{FoundBoard, LeftBehind};
 use crate::writer::parking::{ParkedJob, Parking};
 use crate::writer::plan::boards::ChangedBoards;
 use crate::writer::plan::changes::NetChange;
@@ -182,6 +184,8 @@ struct Batch<'a> {
     outcome_has_ranks: bool,
     /// Of the job being planned, if it is about a profile: whether it changes that.
     outcome_profile: Option<bool>,
+    /// Of the job being planned, if it removes a member from every board: what it leaves.
+    outcome_left: Option<Arc<LeftBehind>>,
     /// The effective time of the message being planned: by it, instances close and entries expire.
     time: Timestamp,
     /// The leap that is not believed at that message; see [`ShardTime`].
@@ -278,6 +282,7 @@ impl Planner<'_> {
             outcome_boards: None,
             outcome_has_ranks: false,
             outcome_profile: None,
+            outcome_left: None,
             time: self.time.effective,
             leap: self.time.leap,
             message_time: self.time.effective,

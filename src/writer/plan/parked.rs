@@ -12,8 +12,9 @@ use crate::job::{Job, JobPlace, Reject, RejectCode};
 use crate::state::Applied;
 use crate::state_lock::Purpose;
 use crate::storage::codec::ParkedRecord;
-use crate::types::BoardName;
+use crate::types::{BoardName, MemberId};
 use crate::wire;
+use crate::writer::decide::stale_version;
 use crate::writer::outcome::ParkedOutcome;
 use crate::writer::parking::{CheckedOutLine, OutcomeWaiter, ParkedJob, Parking};
 use crate::writer::plan::boards::board_in;
@@ -33,7 +34,13 @@ pub(super) struct UnparkedJobs {
 }
 
 impl Batch<'_> {
-    /// Whether a job must be parked: for a board's definition, or behind a parked job of its member.
+    /// Whether jobs of a member may be parked.
+    pub(super) fn has_parked(&self, member: &MemberId) -> bool {
+        self.parking.as_ref().is_some_and(|parking| parking.has_parked(member))
+    }
+
+    /// Whether a job must be parked: for a board's definition, or behind a parked job of its member. One of
+    /// all boards waits for nothing.
     pub(super) fn must_park(&self, job: &Job) -> Result<bool, Reject> {
         let Some(parking) = self.parking.as_ref().filter(|_| !self.replaying_parked) else {
             return Ok(false);
@@ -43,8 +50,23 @@ impl Batch<'_> {
         match unknown {
             Some(name) if !parking.auto_create => refuse(no_such_board(name)),
             Some(name) if self.is_at_board_limit(parking) => refuse(no_more_boards(name, parking)),
-            Some(_) => Ok(true),
-            None => Ok(parking.has_parked(&job.member)),
+            Some(name) if parking.is_line_full(&job.member) => {
+                let detail = format!(
+                    "there is no board {name} yet, and {} jobs of this member wait for boards already, which is \
+                     the limit; PUT /v1/boards/{name} creates it, or send the job again later",
+                    parking.jobs_of_line_max
+                );
+                Err(Reject::new(RejectCode::TooLarge, detail))
+            }
+            None if !parking.has_parked(&job.member) => Ok(false),
+            // What is of all boards does not wait: its versions are those of the log's order here, and later on
+            // they may be those of later jobs.
+            Some(_) | None => match (job.version, job.version.and(self.member_version(&job.member))) {
+                (Some(version), Some(stored)) if version <= stored && job.boards().next().is_some() => {
+                    Err(stale_version(version, stored))
+                }
+                _ => Ok(true),
+            },
         }
     }
 

@@ -12,7 +12,7 @@ use crate::state::{
 use crate::storage::codec::{MetadataRecord, ParkedRecord, ProfileRecord, RejectRecord};
 use crate::tree::Handle;
 use crate::types::{BoardName, MemberId, Sequence};
-use crate::writer::outcome::{BoardOutcome, FoundBoard, JobOutcome, ParkedOutcome};
+use crate::writer::outcome::{BoardOutcome, FoundBoard, JobOutcome, LeftBehind, ParkedOutcome};
 use crate::writer::parking::{OutcomeWaiter, Parking};
 use crate::writer::source::OutcomeSender;
 
@@ -46,6 +46,9 @@ pub struct ToldMessage {
     pub answer: OutcomeSender,
 }
 
+/// Whether a job changes what is kept of a member beside its entries; and what a removal has left.
+pub type BesideEntries = (bool, Option<Arc<LeftBehind>>);
+
 /// A job whose outcome a client waits for, with ranks. It is a part of its message's step that is applied on
 /// its own, so that the answer has the member's rank before and after.
 #[derive(Debug, Clone)]
@@ -55,8 +58,8 @@ pub enum PlannedJob {
         part: StepPart,
         boards: PlannedBoards,
         /// Of a job about what is kept of the member beside its entries, its profile or a ban of all boards:
-        /// whether it changes that.
-        profile: Option<bool>,
+        /// whether it changes that, and what a removal has left.
+        profile: Option<BesideEntries>,
     },
     Parked(ParkedOutcome),
 }

@@ -49,7 +49,12 @@ impl Batch<'_> {
         if self.profile(&job.member).is_none() && job.version.is_none() {
             return Ok(None);
         }
-        self.decide_profile(job, None).map(Some)
+        let decided = self.decide_profile(job, None)?;
+        if self.removes_early(job) {
+            let version = decided.before.as_ref().and_then(|record| record.version);
+            return Ok(Some(ProfileDecision { version, ..decided }));
+        }
+        Ok(Some(decided))
     }
 
     /// Records a decision in the plan.

@@ -162,7 +162,7 @@ impl Batch<'_> {
             version: on.job.version,
             at: on.at,
             member: &on.job.member,
-            member_version: self.member_version(&on.job.member),
+            member_version: self.version_everywhere(&on.job.member),
             is_hidden: false,
             metadata: None,
         };

@@ -41,7 +41,14 @@ pub fn check_shard(shard: &mut Shard, model: &Model, last: u64) {
     shard.check_handles().expect("every handle is accounted for");
     assert_eq!(shard.applied.sequence.0, last);
     let bans = shard.bans().list(BansAsked::All, None, usize::MAX).0;
-    let version = |ban: &Ban| shard.bans().of_member(&ban.member).expect("it is listed")[&ban.scope].version;
+    let version = |ban: &Ban| {
+        shard
+            .bans()
+            .of_member(&ban.member)
+            .and_then(|bans| bans.get(&ban.scope))
+            .expect("it is listed")
+            .version
+    };
     let bans = bans.into_iter().map(|ban| ((ban.scope.clone(), ban.member.to_string()), version(&ban)));
     assert_eq!(bans.collect::<BTreeMap<_, _>>(), model.bans);
     let versions = shard.member_versions().iter();

@@ -18,7 +18,7 @@ use crate::storage::{Checkpoint, Commit, HashCommit, Store, TreesFrom, recover, 
 use crate::types::{Sequence, ShardId, count};
 use crate::writer::apply::apply;
 use crate::writer::parked_places::ParkedPlaces;
-use crate::writer::parking::{OWN_LINES, ParkedJob, Parking, SHARED_LINES};
+use crate::writer::parking::{JOBS_OF_LINE_MAX, OWN_LINES, ParkedJob, Parking, SHARED_LINES};
 use crate::writer::plan::{Planner, ReadOn};
 use crate::writer::stored_parked::{self, read_line, read_parked};
 use crate::writer::tests::build::{board, race, strokes};
@@ -48,6 +48,7 @@ pub struct Fed {
     pub boards_max: usize,
     /// How many are members' own, and how many are shared.
     pub lines: (usize, u32),
+    pub jobs_of_line_max: usize,
     pub rejects: BTreeMap<&'static str, u64>,
     pub model: Model,
     pub model_rejects: BTreeMap<&'static str, u64>,
@@ -95,6 +96,7 @@ impl Fed {
             last: 0,
             boards_max: usize::MAX,
             lines: (OWN_LINES, SHARED_LINES),
+            jobs_of_line_max: JOBS_OF_LINE_MAX,
             rejects: BTreeMap::new(),
             model,
             model_rejects: BTreeMap::new(),
@@ -121,6 +123,7 @@ impl Fed {
         let mut parking = Parking::new(true, Arc::default());
         parking.boards_max = self.boards_max;
         (parking.own_lines, parking.shared_lines) = self.lines;
+        parking.jobs_of_line_max = self.jobs_of_line_max;
         let lines = stored_parked::lines(self.store()).expect("readable");
         let names = stored_parked::names(self.store()).expect("readable");
         let shard = self.shard.read(Purpose::Read);
@@ -365,6 +368,7 @@ impl Fed {
     pub fn check_replica(&self) {
         let mut replica = Self::new(&[]);
         (replica.boards_max, replica.lines) = (self.boards_max, self.lines);
+        replica.jobs_of_line_max = self.jobs_of_line_max;
         replica.load_parking();
         for payload in &self.history {
             replica.next.push((copy_of(payload), false));

@@ -122,7 +122,7 @@ impl Harness {
             erased: plan.erased,
             dropped_trees: plan.dropped_trees,
             jobs_rejected: self.rejected,
-            rejects_kept_from: None,
+            rejects_dropped: Vec::new(),
             stream: self.stream.clone(),
             ..Commit::default()
         };
@@ -435,7 +435,7 @@ fn changes(outcome: &JobOutcome) -> Option<Vec<bool>> {
         JobOutcome::Rejected(_) | JobOutcome::Parked(_) => None,
         JobOutcome::Changed(changed) => Some(vec![*changed]),
         JobOutcome::Applied(boards) => Some(of(boards)),
-        JobOutcome::WithProfile { boards, changed } => Some([of(boards), vec![*changed]].concat()),
+        JobOutcome::WithProfile { boards, changed, .. } => Some([of(boards), vec![*changed]].concat()),
     }
 }
 

@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use crate::board::{Definition, Order, Policy, Ties};
 use crate::job::{Job, Op, RejectCode, Targets};
-use crate::state::{BANS_MAX, MEMBER_VERSIONS_MAX};
+use crate::state::{
+    BANS_EVERYWHERE_MAX, BANS_OF_BOARD_MAX, BANS_OF_BOARD_SURE, BANS_SHARED_MAX, MEMBER_VERSIONS_MAX,
+};
 use crate::types::{BoardName, Timestamp, count};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -294,7 +296,17 @@ impl Model {
             return Ok(());
         }
         let known_ban = self.bans.get(&ban).copied();
-        if begins && known_ban.is_none() && self.bans.len() == BANS_MAX {
+        let count = |counts: &dyn Fn(&Option<BoardName>) -> bool| {
+            self.bans.keys().filter(|(scope, _)| counts(scope)).count()
+        };
+        let there = count(&|known| *known == scope);
+        let is_full = if scope.is_none() {
+            there >= BANS_EVERYWHERE_MAX
+        } else {
+            let shared = count(&Option::is_some) >= BANS_SHARED_MAX;
+            there >= BANS_OF_BOARD_MAX || (shared && there >= BANS_OF_BOARD_SURE)
+        };
+        if begins && known_ban.is_none() && is_full {
             return Err(RejectCode::TooLarge);
         }
         if job.version.is_some() && known_ban.is_some_and(|known| job.version <= known) {
@@ -312,9 +324,7 @@ impl Model {
             let is_over = |(name, board): &(&BoardName, &ModelBoard)| {
                 board.life < self.life(name) && !self.being_dropped.contains(*name)
             };
-            let lasting = self.boards.iter().filter(|board| !is_over(board));
-            let stored = lasting.filter_map(|(_, board)| board.entries.get(&id)?.version);
-            if job.version.is_some() && job.version <= stored.chain(known).max() {
+            if job.version.is_some() && job.version <= known {
                 return Err(RejectCode::StaleVersion);
             }
             for (name, board) in &self.boards {
@@ -387,6 +397,11 @@ impl Model {
             }
             let board = next.get_mut(&name).expect("it was just seen to");
             let hidden = self.is_hidden(&name, id);
+            let stored = board.entries.get(id).and_then(|entry| entry.version);
+            // What is newer stays, on that board alone.
+            if job.targets == Targets::EveryBoard && job.version.is_some() && job.version <= stored {
+                continue;
+            }
             board.change(job, given.as_ref().map(crate::types::Score::keys), now, (known, hidden))?;
             if job.targets == Targets::EveryBoard && job.version.is_some() {
                 // It is remembered for the member.
@@ -403,11 +418,14 @@ impl Model {
         };
         if let Some(json) = brought {
             let known = held.and_then(|(version, _)| version);
-            if job.version.is_some() && job.version <= known {
+            let is_stale = job.version.is_some() && job.version <= known;
+            if is_stale && job.targets != Targets::EveryBoard {
                 return Err(RejectCode::StaleVersion);
             }
             let (member, version) = (job.member.as_str().to_owned(), job.version.or(known));
-            if json.is_none() && version.is_none() {
+            if is_stale {
+                // It is newer, and stays.
+            } else if json.is_none() && version.is_none() {
                 self.profiles.remove(&member);
             } else {
                 self.profiles.insert(member, (version, json));

@@ -11,7 +11,7 @@ use crate::job::{Job, Op, RejectCode, Targets};
 use crate::state_lock::Purpose;
 use crate::types::{Timestamp, count};
 use crate::writer::plan::UNPARKED_PER_MESSAGE;
-use crate::writer::tests::build::{bare, job, leave_all};
+use crate::writer::tests::build::{bare, job, leave_all, profile};
 use crate::writer::tests::fed::Fed;
 use crate::writer::tests::fed::newest_rejects;
 use crate::writer::tests::random::{BOARDS, jobs};
@@ -130,12 +130,6 @@ fn later_jobs_of_a_member_park_behind_earlier_ones() {
     fed.say(vec![bare(Op::Hide, "m", &["more"])], false);
     fed.batch(true);
     assert_eq!(fed.waiting(), 4);
-    let is_listed = |fed: &Fed, member: &str| {
-        let shard = fed.shard.read(Purpose::Read);
-        let tree = shard.board_tree("more").expect("it is defined");
-        tree.entry(shard.members.get(member.as_bytes()).expect("it is known")).is_some()
-    };
-    assert!(is_listed(&fed, "m"), "what waits has not taken it away");
     fed.define("auto");
     fed.check();
 }
@@ -160,6 +154,91 @@ fn a_ban_waits_behind_its_members_jobs_and_for_no_board() {
     fed.check();
     let shard = fed.shard.read(Purpose::Read);
     assert_eq!((shard.bans().len(), shard.board_tree("auto").expect("it is there").total()), (1, 1));
+}
+
+fn listed(fed: &Fed, board: &str) -> Vec<String> {
+    let shard = fed.shard.read(Purpose::Read);
+    let Some(tree) = shard.board_tree(board) else { return Vec::new() };
+    let id = |handle| String::from_utf8(shard.members.id(handle).to_vec()).expect("ids are UTF-8");
+    tree.tree.cursor_at(0).map(|(handle, _)| id(handle)).collect()
+}
+
+/// Somebody may have a member's jobs wait for boards that come late, or never.
+#[test]
+fn a_removal_and_a_ban_of_all_boards_wait_behind_no_job_and_reach_what_waits() {
+    for versioned in [false, true] {
+        for restarts in [false, true] {
+            let mut fed = Fed::new(&["auto", "more"]);
+            fed.define("more");
+            let with = |job: Job, version: u64| if versioned { job.version(version) } else { job };
+            let scores = |member: &str, version: u64| with(job(member, &[("more", &[1])]), version);
+            fed.say(["gone", "banned", "other"].map(|member| scores(member, 1)).to_vec(), false);
+            let waiting = ["gone", "banned"].map(|member| {
+                let job = job(member, &[("auto", &[1]), ("more", &[2])]);
+                with(job, 2)
+            });
+            fed.say(waiting.to_vec(), false);
+            fed.say(vec![profile("gone", r#"{"late":1}"#)], false);
+            fed.batch(false);
+            assert_eq!((fed.waiting(), listed(&fed, "more").len()), (3, 3));
+            fed.say(vec![with(leave_all("gone"), 5)], true);
+            fed.say(vec![with(leave_all("banned").op(Op::Hide), 5)], true);
+            fed.batch(false);
+            assert_eq!(listed(&fed, "more"), ["other"], "at once");
+            assert!(fed.parked_outcomes.is_empty(), "clients are told at once");
+            // Later jobs keep their order behind those that wait.
+            fed.say(vec![with(job("gone", &[("more", &[3])]), 6)], false);
+            fed.batch(false);
+            assert_eq!(listed(&fed, "more"), ["other"]);
+            if restarts {
+                fed.load_parking();
+            }
+            fed.define("auto");
+            fed.batch(false);
+            fed.free_all();
+            assert_eq!((fed.waiting(), listed(&fed, "auto")), (0, Vec::new()));
+            assert_eq!(listed(&fed, "more"), ["gone", "other"]);
+            let shard = fed.shard.read(Purpose::Read);
+            assert_eq!(shard.bans().len(), 1);
+            drop(shard);
+            assert_eq!(
+                fed.store().profile(b"gone").expect("readable").and_then(|profile| profile.json),
+                None
+            );
+            fed.check_replica();
+        }
+    }
+}
+
+#[test]
+fn a_line_of_many_jobs_takes_no_other_that_waits_for_a_board() {
+    const MOST: usize = 20;
+    let mut fed = Fed::new(&["more"]);
+    fed.jobs_of_line_max = MOST;
+    fed.load_parking();
+    fed.define("more");
+    let to = |member: &str, number: usize| job(member, &[(&format!("never-{}", number % 6), &[1])]);
+    // In one message and in several: by their order alone.
+    fed.say_unseen((0..MOST + 5).map(|number| to("m", number)).collect());
+    fed.batch(false);
+    for number in 0..5 {
+        fed.say_unseen(vec![to("m", MOST + number), to("n", number)]);
+        fed.batch(number % 2 == 0);
+    }
+    assert_eq!((fed.waiting(), &fed.rejects), (MOST + 5, &BTreeMap::from([("too_large", 10)])));
+    let rejects = newest_rejects(fed.store(), 1);
+    assert!(rejects.iter().all(|reject| reject.detail.contains("PUT /v1/boards/never-")), "{rejects:?}");
+    // What waits for no board itself is accepted, and what is of all boards takes place.
+    fed.say_unseen(vec![job("m", &[("more", &[1])]), leave_all("m").op(Op::Hide), leave_all("m")]);
+    fed.batch(false);
+    assert_eq!((fed.waiting(), fed.rejects.len()), (MOST + 7, 1));
+    for number in 0..6 {
+        fed.define(&format!("never-{number}"));
+    }
+    fed.batch(false);
+    fed.free_all();
+    assert_eq!(fed.waiting(), 0);
+    fed.check_replica();
 }
 
 /// Where no more boards can come, jobs that wait for one are rejected, and what waits behind them goes on.

@@ -53,3 +53,31 @@ fn a_reject_of_several_boards_names_the_one_that_refuses() {
     assert!(several.detail.starts_with("race: a score of this board has 1 key"), "{}", several.detail);
     assert!(only.detail.starts_with("a score of this board has 1 key"), "{}", only.detail);
 }
+
+/// Whoever may write to some boards only pushes out nothing of others, nor what names no board; and after a
+/// start neither.
+#[test]
+fn rejects_of_one_board_push_out_none_of_another() {
+    let running = Running::new(true);
+    let good = |name: &str| jobs(vec![job("m", &[(name, &[1])])]);
+    let refused = |name: &str, many: usize| jobs((0..many).map(|_| job("m", &[(name, &[1, 2])])).collect());
+    let stored = |code: RejectCode, name: &str| {
+        let stored = newest_rejects(&running.store.get().expect("it is open"), usize::MAX);
+        let of_board = |text: &[u8]| String::from_utf8_lossy(text).contains(&format!("\"{name}\""));
+        stored
+            .iter()
+            .filter(|reject| reject.code == code && (name.is_empty() || of_board(&reject.job)))
+            .count()
+    };
+    let before = vec![good("quiet"), good("eu-1"), good("eu-2"), refused("quiet", 300), bad(200)];
+    assert!(running.drain(before).iter().all(Result::is_ok));
+    for round in 0..2 {
+        let floods = (0..104).map(|number| refused(if number % 2 == 0 { "eu-1" } else { "eu-2" }, 1_000));
+        // A writer of its own each time, which learns from the disk whose they are.
+        assert!(running.drain(floods.collect()).iter().all(Result::is_ok));
+        let kept = (stored(RejectCode::BadScore, "quiet"), stored(RejectCode::Malformed, ""));
+        assert_eq!(kept, (300, 200), "{round}");
+        let flood = stored(RejectCode::BadScore, "eu-1") + stored(RejectCode::BadScore, "eu-2");
+        assert!((99_500..=100_524).contains(&flood), "{flood}");
+    }
+}

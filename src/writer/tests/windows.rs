@@ -342,8 +342,7 @@ impl Run {
         };
         match &job.targets {
             Targets::EveryBoard => {
-                let stored = self.model.values().filter_map(|board| board.versions.get(&id)).copied().max();
-                if job.version.is_some() && job.version <= stored.max(known) {
+                if job.version.is_some() && job.version <= known {
                     return Err(RejectCode::StaleVersion);
                 }
                 self.versions.extend(job.version.map(|version| (id.clone(), version)));
@@ -358,12 +357,13 @@ impl Run {
                     self.bans = bans;
                     return Ok(());
                 }
-                if job.version.is_some() {
-                    for board in self.model.values_mut() {
+                for board in self.model.values_mut() {
+                    if job.version.is_some() && job.version <= board.versions.get(&id).copied() {
+                        continue;
+                    }
+                    if job.version.is_some() {
                         board.versions.remove(&id);
                     }
-                }
-                for board in self.model.values_mut() {
                     board.instances.values_mut().for_each(|instance| {
                         instance.entries.remove(job.member.as_str());
                     });

@@ -16,6 +16,7 @@ at_each_place![
     the_version_of_a_removal_holds_for_every_board_and_the_profile_whatever_was_there,
     rejected_jobs_of_an_erased_member_have_nothing_of_it,
     a_removal_whose_version_is_in_a_body_removes_nothing,
+    who_writes_the_greatest_version_to_a_board_protects_no_other_from_a_removal_or_a_ban,
 ];
 
 fn ok((status, answer): (u16, Value)) -> Value {
@@ -142,6 +143,68 @@ fn rejected_jobs_of_an_erased_member_have_nothing_of_it(place: Place) {
     let client = service.client();
     assert_eq!(post(&client, &job("erased", "later"))["rejected"], "out_of_range");
     assert!(text(&client).contains("later"));
+    service.end();
+}
+
+/// As a token of some boards may: their entries, and the profile if the token writes those.
+fn who_writes_the_greatest_version_to_a_board_protects_no_other_from_a_removal_or_a_ban(place: Place) {
+    let service = place.start(SHARDS);
+    let client = service.client();
+    for (board, windows) in [("theirs", json!(["day", "all"])), ("a", json!(["all"])), ("b", json!(["day"]))]
+    {
+        ok(client.put(&format!("/v1/boards/{board}"), &json!({ "windows": windows })));
+    }
+    let boards_of = |member: &str, filter: &str| -> Vec<String> {
+        let of_member = ok(client.get(&format!("/v1/members/{member}{filter}")));
+        let entries = of_member["entries"].as_array().expect("a list");
+        entries.iter().map(|entry| entry["board"].as_str().expect("a name").to_owned()).collect()
+    };
+    for (number, (greatest, has_profile)) in
+        [(u64::MAX, false), (u64::MAX, true), (i64::MAX.unsigned_abs(), true), (8, false)]
+            .into_iter()
+            .enumerate()
+    {
+        let member = format!("m{number}");
+        let write = |board: &str, version: u64| {
+            let job = json!({ "member": member, "board": board, "score": 5, "version": version });
+            assert_eq!(post(&client, &job)["changed"], true);
+        };
+        write("a", 3);
+        write("b", 3);
+        write("theirs", greatest);
+        if has_profile {
+            let job =
+                json!({ "member": member, "op": "profile", "profile": { "n": 1 }, "version": greatest });
+            assert_eq!(post(&client, &job)["changed"], true);
+        }
+        let hidden = json!({ "member": member, "op": "hide", "version": 7 });
+        assert_eq!(post(&client, &hidden)["changed"], true, "{greatest}");
+        assert_eq!(boards_of(&member, ""), Vec::<String>::new());
+        let shown = json!({ "member": member, "op": "show", "version": 8 });
+        assert_eq!(post(&client, &shown)["changed"], true);
+        let (status, told) = erase(&client, &member, Some(8));
+        assert_eq!((status, &told["code"]), (409, &json!("stale_version")), "of all boards: {told}");
+        let (status, told) = erase(&client, &member, Some(9));
+        let left = usize::from(greatest >= 9);
+        let told_counts = (&told["changed"], &told["counts"]["boards"], &told["counts"]["changed"]);
+        assert_eq!((status, told_counts), (200, (&json!(true), &json!(3), &json!(3 - left))), "{told}");
+        let detail = told["detail"].as_str().unwrap_or_default();
+        if left == 0 {
+            assert_eq!((detail, &told["counts"]["left"]), ("", &Value::Null), "{told}");
+            continue;
+        }
+        assert_eq!(told["counts"]["left"], 1, "{told}");
+        assert!(detail.contains("board theirs") && detail.contains("without a version"), "{told}");
+        assert_eq!(detail.contains("the profile"), has_profile, "{told}");
+        assert_eq!(boards_of(&member, ""), ["theirs"]);
+        // The removal holds where it applied: nothing older comes back.
+        for board in ["a", "b"] {
+            let late = json!({ "member": member, "board": board, "score": 5, "version": 9 });
+            assert_eq!(post(&client, &late)["rejected"], "stale_version");
+        }
+        assert_eq!(erase(&client, &member, None).0, 200);
+        assert_eq!(boards_of(&member, "?hidden=true"), Vec::<String>::new());
+    }
     service.end();
 }
 

@@ -40,6 +40,7 @@ fn damaged_and_foreign_snapshots_are_refused_and_the_data_directory_is_untouched
     snapshot(&node, &path("later"));
     assert!(node.terminate().success());
     let before = files_of(&path("data"));
+    fs::create_dir(path("empty")).expect("it can be made");
 
     let damages: [(&str, Damage, &str); 8] = [
         (
@@ -106,9 +107,13 @@ fn damaged_and_foreign_snapshots_are_refused_and_the_data_directory_is_untouched
             assert!(code == Some(2) && is_said, "{name}: {said}");
             assert_eq!(files_of(&path("data")), before, "{name}");
         }
-        let (code, said) = restore(&copy, &path("empty"), &[]);
-        assert!(code == Some(2) && said.contains(expect), "{name}: {said}");
-        assert_eq!(fs::read_dir(path("empty")).expect("it was made").count(), 0, "{name}");
+        // What a restore makes goes with it, and what was there stays.
+        for target in ["none", "above/below/none", "empty", "empty/none"] {
+            let (code, said) = restore(&copy, &path(target), &[]);
+            assert!(code == Some(2) && said.contains(expect), "{name}, {target}: {said}");
+        }
+        assert!(!path("none").exists() && !path("above").exists(), "{name}");
+        assert_eq!(fs::read_dir(path("empty")).expect("it was there").count(), 0, "{name}");
         fs::remove_dir_all(&copy).expect("it is ours");
     }
     // A directory that is no snapshot leaves no data directory behind.

@@ -357,7 +357,7 @@ impl MovementWire {
 
 impl<'a> RejectWire<'a> {
     fn of(reject: &'a RejectRecord) -> Self {
-        let RejectRecord { sequence, index, code, detail, job, time } = reject;
+        let RejectRecord { sequence, index, code, detail, job, time, .. } = reject;
         let (sequence, index, reason) = (sequence.0, *index, code.name());
         Self { sequence, index, reason, detail, job, time_micros: time.as_micros() }
     }
@@ -366,7 +366,8 @@ impl<'a> RejectWire<'a> {
         let Self { sequence, index, reason, detail, job, time_micros } = self;
         let time = Timestamp::from_micros(time_micros).map_err(undecodable)?;
         let (sequence, code) = (Sequence(sequence), read_code(reason)?);
-        Ok(RejectRecord { sequence, index, code, detail: detail.to_owned(), job: job.to_vec(), time })
+        let (detail, job) = (detail.to_owned(), job.to_vec());
+        Ok(RejectRecord { sequence, index, code, detail, job, time, board: None })
     }
 }
 

@@ -187,6 +187,7 @@ fn replies() -> Vec<Reply> {
                 detail: "why".to_owned(),
                 job: b"{}".to_vec(),
                 time: Timestamp::from_micros(1_000_000).expect("in range"),
+                board: None,
             }],
             next: Some((Sequence(299), 1)),
         }),

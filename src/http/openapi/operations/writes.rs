@@ -49,7 +49,7 @@ pub fn delete_member() -> Doc {
 pub fn delete_everywhere() -> Doc {
     write(TAG, "Remove a member everywhere")
         .describe(
-            "Removes the member's entries from every board, and its profile, also if it is on no board. What earlier rejected jobs of the member hold is erased. A `version` must be greater than every one that is stored of the member, and holds on every board afterwards, and for the profile. Bans stay. The answer has the number of boards and not their names, because a member may be on very many.",
+            "Removes the member's entries from every board, and its profile, also if it is on no board. What earlier rejected jobs of the member hold is erased. A `version` must be greater than that of the member's last removal or ban of all boards, and holds on every board afterwards, and for the profile. What is stored with a greater one stays, and the answer says so; without a version that goes, too. Bans stay. The answer has the number of boards and not their names, because a member may be on very many.",
         )
         .query(shared("results"))
         .query(shared("version"))

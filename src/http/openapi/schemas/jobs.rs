@@ -164,9 +164,10 @@ pub fn answers() -> Value {
                 )
             ]
         },
-        "MemberRemoved": object(
+        "MemberRemoved": object_with(
             "The outcome of the removal.",
-            with(json!({"token": component("Token")}), [everywhere()])
+            with(json!({"token": component("Token")}), [everywhere()]),
+            &["token", "changed", "entry", "previous", "counts"]
         ),
         "JobResult": {
             "description": "The outcome of one job.",
@@ -186,7 +187,11 @@ pub fn answers() -> Value {
                     with(changed_field(), [by_board("Changed"), missing_field()]),
                     &["changed", "missing"]
                 ),
-                object("It removed a member from every board.", everywhere()),
+                object_with(
+                    "It was of every board.",
+                    everywhere(),
+                    &["changed", "entry", "previous", "counts"]
+                ),
                 object("It was about a profile.", json!({
                     "changed": {"type": "boolean", "description": "Whether the profile is another one than before, or the ban of a board that is gone ended."},
                     "entry": {"type": "null"},
@@ -251,13 +256,16 @@ fn everywhere() -> Value {
         "changed": {"type": "boolean", "description": "Whether the job changed anything: an entry on any board, the profile, or the ban of all boards."},
         "entry": {"type": "null"},
         "previous": {"type": "null"},
-        "counts": object(
+        "counts": object_with(
             "Boards.",
             json!({
                 "boards": count("The number of boards that had an entry, or a remembered removal, of the member."),
-                "changed": count("The number of boards that changed.")
-            })
-        )
+                "changed": count("The number of boards that changed."),
+                "left": count("The number of boards that a removal with a `version` has left, as theirs is not smaller. Absent if it has left nothing, the profile included.")
+            }),
+            &["boards", "changed"]
+        ),
+        "detail": {"type": "string", "description": "What a removal with a `version` has left, and how to remove that: without one. Absent if it has left nothing."}
     })
 }
 

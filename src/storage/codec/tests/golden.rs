@@ -26,7 +26,7 @@ fn golden_bytes_of_every_value() {
         encode_meta(&Meta { identity: identity(), ..meta() }),
         "05020afb3207fc80841e0007fb2c010153fc00093d0000010101fb2c01070809",
     );
-    check(encode_reject(&reject()), "06036f6c64027b7dfc80841e00");
+    check(encode_reject(&reject()), "01016206036f6c64027b7dfc80841e00");
     let metadata = MetadataRecord { sequence: 300, json: r#"{"a":1}"#.to_owned() };
     check(encode_metadata(&metadata), "fb2c01077b2261223a317d");
     let json = Some(r#"{"a":1}"#.to_owned());

@@ -15,12 +15,12 @@ use crate::storage::codec::tests::samples::{
 };
 use crate::storage::codec::{
     Delta, DeltaChange, EntriesPage, FORMAT_VERSION, Manifest, ManifestBoard, Meta, MetadataRecord,
-    ParkedRecord, ProfileRecord, RejectRecord, decode_copied_from, decode_delta, decode_divergence,
-    decode_entries, decode_extras, decode_hash_point, decode_log_hash, decode_manifest, decode_meta,
-    decode_metadata, decode_parked, decode_place, decode_profile, decode_reject, decode_sequence,
-    encode_copied_from, encode_delta, encode_dictionary, encode_divergence, encode_entries, encode_extras,
-    encode_hash_point, encode_log_hash, encode_manifest, encode_meta, encode_metadata, encode_parked,
-    encode_place, encode_profile, encode_reject, encode_sequence, format_version,
+    ParkedRecord, ProfileRecord, RejectRecord, board_of_reject, decode_copied_from, decode_delta,
+    decode_divergence, decode_entries, decode_extras, decode_hash_point, decode_log_hash, decode_manifest,
+    decode_meta, decode_metadata, decode_parked, decode_place, decode_profile, decode_reject,
+    decode_sequence, encode_copied_from, encode_delta, encode_dictionary, encode_divergence, encode_entries,
+    encode_extras, encode_hash_point, encode_log_hash, encode_manifest, encode_meta, encode_metadata,
+    encode_parked, encode_place, encode_profile, encode_reject, encode_sequence, format_version,
 };
 use crate::tree::{Handle, Words};
 use crate::types::{MAX_KEYS, Score, Sequence, Timestamp};
@@ -35,8 +35,9 @@ fn every_value_is_read_back() {
     let leapt = Meta { leap_micros: Some(i64::MAX), ..meta() };
     assert_eq!(decode_meta(&encode_meta(&leapt)), Ok(leapt));
     assert_eq!(decode_reject(Sequence(5), 3, &encode_reject(&reject())), Ok(reject()));
+    assert_eq!(board_of_reject(&encode_reject(&reject())), reject().board);
     for code in RejectCode::ALL {
-        let record = RejectRecord { code, ..reject() };
+        let record = RejectRecord { code, board: None, ..reject() };
         assert_eq!(decode_reject(Sequence(5), 3, &encode_reject(&record)), Ok(record));
     }
     for board in [0, 1, 63, u32::MAX] {

@@ -144,6 +144,7 @@ pub fn reject() -> RejectRecord {
         detail: "old".to_owned(),
         job: b"{}".to_vec(),
         time: time(1_000_000),
+        board: Some(name("b")),
     }
 }
 

@@ -162,8 +162,7 @@ impl World {
         }
         let known = self.versions.get(member).copied();
         if board.is_empty() {
-            let versions = self.boards.values().filter_map(|board| board.version(member));
-            if version.is_some() && version <= versions.chain(known).max() {
+            if version.is_some() && version <= known {
                 return Err("stale_version");
             }
             self.versions.extend(version.map(|version| (member.to_owned(), version)));
@@ -184,19 +183,20 @@ impl World {
     fn leave_everything(&mut self, member: &str, version: Option<u64>) -> Result<(), Code> {
         let profile = self.profiles.get_mut(member);
         let profile = profile.filter(|known| known.json.is_some() || known.version.is_some());
-        let versions = self.boards.values().filter_map(|board| board.version(member));
-        let known = self.versions.get(member).copied();
-        let newest = versions.chain(profile.as_ref().and_then(|known| known.version)).chain(known).max();
-        if version.is_some() && version <= newest {
+        if version.is_some() && version <= self.versions.get(member).copied() {
             return Err("stale_version");
         }
+        let is_newer = |known: Option<u64>| version.is_some() && version <= known;
         if let Some(known) = profile {
-            (known.json, known.version) = (None, version.or(known.version));
+            if !is_newer(known.version) {
+                (known.json, known.version) = (None, version.or(known.version));
+            }
         } else if version.is_some() {
             self.profiles.insert(member.to_owned(), Profile { json: None, version });
         }
         self.versions.extend(version.map(|version| (member.to_owned(), version)));
-        self.boards.values_mut().for_each(|board| board.leave(member));
+        let leaving = self.boards.values_mut().filter(|board| !is_newer(board.version(member)));
+        leaving.for_each(|board| board.leave(member));
         Ok(())
     }
 }
