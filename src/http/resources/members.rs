@@ -13,6 +13,7 @@ use crate::http::render::repeated::Repeated;
 use crate::http::render::reply::Reply;
 use crate::http::render::results::{accepted, write_result};
 use crate::http::request::call::Call;
+use crate::http::request::job_list::check_numbers;
 use crate::http::request::json_body::{BATCH_MAX, parse_list};
 use crate::http::request::params::{Params, TIMEOUT_MS, WRITES, board_name, invalid_value, number};
 use crate::http::resources::hidden::asks_for_hidden;
@@ -232,7 +233,9 @@ fn read_put(call: &Call) -> Result<(Vec<Job>, WriteOptions, WindowsAsked), Probl
         return Err(Problem::bad_parameter(detail));
     }
     let (board, member) = (call.board_name()?, call.member()?);
-    let job = wire::decode_for(&call.body, board, member).map_err(Problem::invalid_job)?;
+    let job = wire::decode_for(&call.body, board, member)
+        .and_then(|job| check_numbers(&call.api.operations, &job).map(|()| job))
+        .map_err(Problem::invalid_job)?;
     Ok((vec![job], options, windows.map(Arc::from)))
 }
 
