@@ -6,6 +6,7 @@
 
 mod malformed;
 mod member_id;
+mod number;
 mod score;
 mod shard_set;
 mod timestamp;
@@ -18,7 +19,8 @@ use std::sync::Arc;
 
 pub use malformed::{Malformed, quoted, shown};
 pub use member_id::{MemberId, shard_of};
-pub use score::Score;
+pub use number::{Double, NoInteger, Number};
+pub use score::{Floats, Score};
 pub use shard_set::ShardSet;
 pub use timestamp::Timestamp;
 

@@ -92,8 +92,9 @@ pub fn decide(
     };
     match request.op {
         Op::Set | Op::Best | Op::Incr => {
-            let given =
+            let sent =
                 request.score.ok_or_else(|| Reject::new(RejectCode::BadScore, "the job has no score"))?;
+            let given = &*definition.typed(sent).map_err(|refused| reject(definition, refused, sent))?;
             let held = before.and_then(Entry::words);
             let sum = if request.op == Op::Incr {
                 let base = held.map(|words| definition.score_of(words.as_slice()));
@@ -164,11 +165,18 @@ fn same_score(definition: &Definition, a: &Words, b: &Words) -> bool {
 /// `score`: the resulting score; on overflow, the score that the job brought.
 fn reject(definition: &Definition, refused: ScoreRefused, score: &Score) -> Reject {
     match refused {
-        ScoreRefused::KeyCount => Reject::new(RejectCode::BadScore, definition.not_a_score(score)),
+        ScoreRefused::KeyCount | ScoreRefused::NoInteger(_) => {
+            Reject::new(RejectCode::BadScore, definition.refused(refused, score))
+        }
+        ScoreRefused::NotANumber => {
+            let detail = format!("adding {score} to the opposite infinity gives no number");
+            Reject::new(RejectCode::BadScore, detail)
+        }
         ScoreRefused::OutOfRange => {
             let keys = definition.keys.iter().zip(score.keys());
             let outside = keys.filter(|(key, value)| !(key.min..=key.max).contains(value));
             let told = outside.map(|(key, value)| {
+                let value = key.number(*value);
                 format!("{} would be {value}, but must be {} on this board", key.name, bounds(key))
             });
             Reject::new(RejectCode::OutOfRange, told.collect::<Vec<_>>().join("; "))
@@ -181,10 +189,11 @@ fn reject(definition: &Definition, refused: ScoreRefused, score: &Score) -> Reje
 }
 
 fn bounds(key: &Key) -> String {
+    let (min, max) = (key.number(key.min), key.number(key.max));
     match (key.min > i64::MIN, key.max < i64::MAX) {
-        (true, true) => format!("{} to {}", key.min, key.max),
-        (true, false) => format!("{} or more", key.min),
-        (false, _) => format!("{} or less", key.max),
+        (true, true) => format!("{min} to {max}"),
+        (true, false) => format!("{min} or more"),
+        (false, _) => format!("{max} or less"),
     }
 }
 

@@ -4,7 +4,7 @@
 
 use std::fmt::{self, Display, Write as _};
 
-use crate::types::{AsOf, Timestamp};
+use crate::types::{AsOf, Number, Timestamp};
 
 /// The greatest integer that every JSON reader takes exactly, 2^53 - 1.
 const EXACT: u64 = (1 << 53) - 1;
@@ -192,6 +192,15 @@ pub fn bool(out: &mut Vec<u8>, value: bool) {
 /// An integer; a decimal string where doubles are no longer exact.
 pub fn signed(out: &mut Vec<u8>, value: i64) {
     integer(out, value, value.unsigned_abs());
+}
+
+/// A number of a score. JSON has no infinity: it is a string.
+pub fn number(out: &mut Vec<u8>, value: Number) {
+    match value {
+        Number::Integer(integer) => signed(out, integer),
+        Number::Float(double) if double.is_infinite() => plain(out, &double),
+        float @ Number::Float(_) => float.append_to(out),
+    }
 }
 
 /// As [`signed`]. Many counts have one digit.

@@ -5,7 +5,7 @@ use crate::http::render::problem::{FORBIDDEN_BOARD, FORBIDDEN_PROFILE, Problem};
 use crate::http::render::reply::Reply;
 use crate::http::request::call::Call;
 use crate::http::request::params::Params;
-use crate::http::writes::job_list::{decode, errors, reply};
+use crate::http::writes::job_list::{check_numbers, decode, errors, reply};
 use crate::http::writes::new_boards::create_for;
 use crate::http::writes::options::WriteOptions;
 use crate::http::writes::scatter::write;
@@ -14,7 +14,7 @@ use crate::types::BoardName;
 
 pub async fn post(call: Box<Call>) -> Result<Reply, Problem> {
     let options = WriteOptions::read(&call.api, &Params::parse(call.query(), &WriteOptions::PARAMS)?)?;
-    let jobs = decode(&call.body, |_| Ok(()))?;
+    let jobs = decode(&call.body, |job| check_numbers(&call.api, job))?;
     if let Some(grant) = call.confined_to() {
         check_boards(grant, &jobs).inspect_err(|problem| call.note_refusal(problem))?;
     }

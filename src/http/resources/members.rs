@@ -16,6 +16,7 @@ use crate::http::request::json_body::{BATCH_MAX, parse_list};
 use crate::http::request::params::{Params, TIMEOUT_MS, board_name, invalid_value, number};
 use crate::http::resources::hidden::asks_for_hidden;
 use crate::http::writes::entered::{JobTimes, entered};
+use crate::http::writes::job_list::check_numbers;
 use crate::http::writes::new_boards::create_for;
 use crate::http::writes::options::{Wait, WriteOptions};
 use crate::http::writes::results::JobResult;
@@ -230,7 +231,9 @@ fn read_put(call: &Call) -> Result<(Vec<Job>, WriteOptions, WindowsAsked), Probl
         return Err(Problem::bad_parameter(detail));
     }
     let (board, member) = (call.board_name()?, call.member()?);
-    let job = wire::decode_for(&call.body, board, member).map_err(Problem::invalid_job)?;
+    let job = wire::decode_for(&call.body, board, member)
+        .and_then(|job| check_numbers(&call.api, &job).map(|()| job))
+        .map_err(Problem::invalid_job)?;
     Ok((vec![job], options, windows.map(Arc::from)))
 }
 

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
+use crate::board::ScoreRefused;
 use crate::cluster::TrimOrder;
 use crate::http::render::problem::Problem;
 use crate::http::render::reply::Reply;
@@ -114,7 +115,7 @@ fn shown(value: Option<&RawValue>) -> String {
 }
 
 /// The score of a trim has more keys than the board's.
-fn too_many_keys((given, keys): (usize, usize)) -> Problem {
+fn too_many_keys(given: usize, keys: usize) -> Problem {
     let plural = if keys == 1 { "" } else { "s" };
     Problem::bad_score(format!(
         "the board's scores have {keys} key{plural}, and the trim's has {given}; give the first key, or the first keys as a list"
@@ -127,6 +128,10 @@ pub async fn trim(call: Box<Call>) -> Result<Reply, Problem> {
     call.read_window(&params)?;
     let (api, name) = (&call.api, call.board_name()?);
     let start = parse_trim_start(&call.body)?;
+    let sent = match &start {
+        TrimFrom::Score(score, _) => score.keys().len(),
+        TrimFrom::Position(_) => 0,
+    };
     check_live(api, api.node.shards.iter().map(|shard| shard.id))?;
     if let Some(boards) = &api.boards_stream {
         boards.wait_until_following().await;
@@ -139,7 +144,11 @@ pub async fn trim(call: Box<Call>) -> Result<Reply, Problem> {
     if !found.definition.is_open(instance, api.now()) {
         return Err(Problem::closed_window(instance));
     }
-    let removed = match point.map_err(too_many_keys)? {
+    let refused = |refused| match refused {
+        ScoreRefused::KeyCount => too_many_keys(sent, found.definition.keys.len()),
+        other => Problem::bad_score(format!("not a score: {other}")),
+    };
+    let removed = match point.map_err(refused)? {
         Some(point) => {
             let order = TrimOrder { board: instance.name_on_shards(&name), incarnation, point };
             let change = call.begin_change(REMOVED);

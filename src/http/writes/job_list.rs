@@ -1,5 +1,6 @@
 //! The jobs of a request as JSON, and the answer to them: over HTTP and over NATS alike.
 
+use crate::http::api::Api;
 use crate::http::render::json::{self, Object};
 use crate::http::render::problem::Problem;
 use crate::http::render::repeated::Repeated;
@@ -8,8 +9,8 @@ use crate::http::writes::options::Wait;
 use crate::http::writes::results::JobResult;
 use crate::http::writes::results_json::{accepted, answer_bytes, write_result};
 use crate::http::writes::scatter::Written;
-use crate::job::{Job, MAX_BOARDS_PER_REQUEST, Reject, Targets};
-use crate::types::AsOf;
+use crate::job::{Job, MAX_BOARDS_PER_REQUEST, Reject, RejectCode, Targets};
+use crate::types::{AsOf, Floats};
 use crate::wire::{self, BoardNames};
 
 /// Decodes one job or many.
@@ -42,6 +43,28 @@ pub fn decode(body: &[u8], check: impl Fn(&Job) -> Result<(), Reject>) -> Result
     }
     check_count(&jobs)?;
     Ok(jobs)
+}
+
+/// Refuses a job with a number that is no integer for a board that has integers: nobody has to be asked, and
+/// no board is made for it. Of a board that may have been defined elsewhere, its shards decide.
+///
+/// # Errors
+/// When a number is none of its key.
+pub fn check_numbers(api: &Api, job: &Job) -> Result<(), Reject> {
+    let Targets::Boards(boards) = &job.targets else { return Ok(()) };
+    for (board, score) in boards {
+        let Some(score) = score.as_ref().filter(|score| score.floats() != Floats::NONE) else { continue };
+        let typed = match api.registry.get(board.as_str()) {
+            Some(known) => known.definition.typed_first_keys(score).map(drop),
+            None if api.boards_stream.is_some() => Ok(()),
+            None => score.numbers().try_for_each(|number| number.integer().map(drop)),
+        };
+        typed.map_err(|why| {
+            let about = if boards.len() > 1 { format!("{board}: ") } else { String::new() };
+            Reject::new(RejectCode::BadScore, format!("{about}not a score: {why}"))
+        })?;
+    }
+    Ok(())
 }
 
 /// The answer to the jobs.

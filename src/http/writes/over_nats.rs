@@ -15,7 +15,7 @@ use crate::http::render::problem::Problem;
 use crate::http::render::reply::Reply;
 use crate::http::request::body::BODY_BYTES_MAX;
 use crate::http::request::params::invalid_value;
-use crate::http::writes::job_list::{decode, reply};
+use crate::http::writes::job_list::{check_numbers, decode, reply};
 use crate::http::writes::options::{Detail, Wait, WriteOptions};
 use crate::http::writes::results::JobResult;
 use crate::http::writes::results_json::answer_bytes_max;
@@ -49,7 +49,10 @@ impl NatsWrites {
             Some("changed") => Detail::Changed,
             Some(other) => return Err(invalid_value("the header Ranktree-Results must be changed", other)),
         };
-        let jobs = decode(&request.jobs, |job| check_home(api, request.shard, job))?;
+        let jobs = decode(&request.jobs, |job| {
+            check_home(api, request.shard, job)?;
+            check_numbers(api, job)
+        })?;
         let shortest = WriteOptions { wait: Wait::UntilApplied, detail: Detail::Changed };
         if answer_bytes_max(api, &jobs, shortest) > request.answer_bytes_max {
             return Err(Problem::over_limit(

@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::board::{Beyond, DEFAULT_GRACE_MICROS, Definition, Key, Kind, Order, Policy, Ties};
+use crate::board::{Beyond, DEFAULT_GRACE_MICROS, Definition, Key, KeyType, Kind, Order, Policy, Ties};
 use crate::types::Timestamp;
 use crate::window::{Seasons, Series, Window};
 
@@ -80,6 +80,10 @@ pub fn format_of(definition: &Definition) -> u32 {
 struct KeyJson {
     name: String,
     order: String,
+    /// Absent: integer.
+    #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
+    key_type: Option<String>,
+    /// Bounds of doubles are the integers of the same order.
     min: i64,
     max: i64,
     /// Absent: it is refused.
@@ -107,6 +111,7 @@ impl From<&Definition> for DefinitionJson {
         let key = |key: &Key| KeyJson {
             name: key.name.clone(),
             order: name_of(&key.order, &ORDERS),
+            key_type: (key.key_type == KeyType::Float).then(|| key.key_type.name().to_owned()),
             min: key.min,
             max: key.max,
             clamps_below_min: key.below_min == Beyond::Clamp,
@@ -166,6 +171,10 @@ impl DefinitionJson {
             Some(Key {
                 name: key.name,
                 order: named(&key.order, &ORDERS)?,
+                key_type: match key.key_type {
+                    Some(name) => [KeyType::Float].into_iter().find(|key_type| key_type.name() == name)?,
+                    None => KeyType::Integer,
+                },
                 min: key.min,
                 max: key.max,
                 below_min: beyond(key.clamps_below_min),

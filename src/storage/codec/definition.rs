@@ -9,7 +9,7 @@ use bincode::enc::Encoder;
 use bincode::error::{DecodeError, EncodeError};
 use bincode::{Decode, Encode};
 
-use crate::board::{Beyond, DEFAULT_GRACE_MICROS, Definition, Key, Kind, Order, Policy, Ties};
+use crate::board::{Beyond, DEFAULT_GRACE_MICROS, Definition, Key, KeyType, Kind, Order, Policy, Ties};
 use crate::storage::codec::bytes::{Undecodable, undecodable};
 use crate::types::Timestamp;
 use crate::window::{Seasons, Series, Window};
@@ -20,6 +20,8 @@ const HAS_SETTINGS: u8 = 0x80;
 /// In the byte of a key's order: what an increment beyond a bound does.
 const CLAMPS_BELOW_MIN: u8 = 0x40;
 const CLAMPS_ABOVE_MAX: u8 = 0x80;
+/// In the same byte: the key has doubles.
+const IS_FLOAT: u8 = 0x20;
 
 pub(super) struct DefinitionWire {
     keys: Vec<(String, u8, i64, i64)>,
@@ -86,7 +88,8 @@ pub(super) fn definition_to_wire(definition: &Definition) -> DefinitionWire {
         };
         let clamps = |beyond, bit| if beyond == Beyond::Clamp { bit } else { 0 };
         let flags = clamps(key.below_min, CLAMPS_BELOW_MIN) | clamps(key.above_max, CLAMPS_ABOVE_MAX);
-        (key.name.clone(), order | flags, key.min, key.max)
+        let float = if key.key_type == KeyType::Float { IS_FLOAT } else { 0 };
+        (key.name.clone(), order | flags | float, key.min, key.max)
     });
     DefinitionWire {
         keys: keys.collect(),
@@ -140,12 +143,13 @@ pub(super) fn definition_from_wire(wire: DefinitionWire) -> Result<Definition, U
     for (name, flags, min, max) in wire.keys {
         let beyond = |bit| if flags & bit == 0 { Beyond::Reject } else { Beyond::Clamp };
         let (below_min, above_max) = (beyond(CLAMPS_BELOW_MIN), beyond(CLAMPS_ABOVE_MAX));
-        let order = match flags & !(CLAMPS_BELOW_MIN | CLAMPS_ABOVE_MAX) {
+        let key_type = if flags & IS_FLOAT == 0 { KeyType::Integer } else { KeyType::Float };
+        let order = match flags & !(CLAMPS_BELOW_MIN | CLAMPS_ABOVE_MAX | IS_FLOAT) {
             0 => Order::Ascending,
             1 => Order::Descending,
             _ => return Err(unknown("order")),
         };
-        keys.push(Key { name, order, min, max, below_min, above_max });
+        keys.push(Key { name, order, key_type, min, max, below_min, above_max });
     }
     let policy = match wire.policy {
         0 => Policy::Set,
