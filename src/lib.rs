@@ -55,6 +55,8 @@ pub mod queue;
 
 pub mod cluster;
 
+pub mod operations;
+
 pub mod http;
 
 pub mod loadgen;

@@ -15,14 +15,13 @@ use std::time::{Duration, Instant};
 use async_nats::client::{RequestError, RequestErrorKind};
 use async_nats::{Message, Request};
 use bytes::Bytes;
-use futures_util::future::{BoxFuture, FutureExt as _};
 use parking_lot::Mutex;
 
 use crate::cluster::first_there::{PROBE_TIMEOUT, first_there};
 use crate::cluster::questions::Owners;
 use crate::cluster::write_service::{HEADERS_BYTES_MAX, RESULTS_HEADER};
+use crate::queue::NotPublished;
 use crate::queue::nats::{Connection, Names, trace_headers};
-use crate::queue::{NotPublished, RemoteWriter};
 use crate::traces::{self, Kind};
 use crate::types::{NodeName, ShardId};
 
@@ -45,6 +44,40 @@ impl WriteClient {
     pub fn new(connection: &Connection, subjects: &Names, owners: Arc<Owners>) -> Self {
         let (connection, subjects) = (connection.clone(), subjects.clone());
         Self { connection, subjects, owners, heard: Mutex::default() }
+    }
+
+    /// The most bytes that the jobs of a request may have, and that its answer may have.
+    pub fn bytes_max(&self) -> usize {
+        self.connection.client.max_payload().saturating_sub(HEADERS_BYTES_MAX)
+    }
+
+    /// Sends jobs of one shard, and waits until an owner has applied them.
+    ///
+    /// # Arguments
+    /// - `jobs`: a JSON array of 1 to 1,000 jobs.
+    /// - `only_changed`: the results tell only whether each job changed anything (`results=changed`).
+    ///
+    /// Returns the body of what `POST /v1/jobs?wait=applied` answers: a JSON object with `token`, and
+    /// `results` in the order of the jobs; or a problem.
+    ///
+    /// # Errors
+    /// When no owner takes the jobs, or it is unknown whether one did.
+    pub async fn write(
+        &self,
+        shard: ShardId,
+        jobs: Vec<u8>,
+        only_changed: bool,
+    ) -> Result<Vec<u8>, NotPublished> {
+        let mut span = traces::child(Kind::Client, "write");
+        if let Some(span) = &mut span {
+            span.attribute("ranktree.shard", u64::from(shard.0));
+        }
+        let asking = pin!(self.ask(shard, jobs, only_changed));
+        let answer = traces::within(span.as_ref(), asking).await;
+        if let (Some(span), Err(why)) = (&mut span, &answer) {
+            span.fail(why.to_string());
+        }
+        answer
     }
 
     async fn ask(&self, shard: ShardId, jobs: Vec<u8>, only_changed: bool) -> Result<Vec<u8>, NotPublished> {
@@ -132,32 +165,5 @@ fn failure(shard: ShardId, error: &RequestError) -> NotPublished {
         RequestErrorKind::TimedOut | RequestErrorKind::Other => {
             NotPublished::Unknown("the node that took the write did not answer in time".to_owned())
         }
-    }
-}
-
-impl RemoteWriter for WriteClient {
-    fn bytes_max(&self) -> usize {
-        self.connection.client.max_payload().saturating_sub(HEADERS_BYTES_MAX)
-    }
-
-    fn write(
-        &self,
-        shard: ShardId,
-        jobs: Vec<u8>,
-        only_changed: bool,
-    ) -> BoxFuture<'_, Result<Vec<u8>, NotPublished>> {
-        async move {
-            let mut span = traces::child(Kind::Client, "write");
-            if let Some(span) = &mut span {
-                span.attribute("ranktree.shard", u64::from(shard.0));
-            }
-            let asking = pin!(self.ask(shard, jobs, only_changed));
-            let answer = traces::within(span.as_ref(), asking).await;
-            if let (Some(span), Err(why)) = (&mut span, &answer) {
-                span.fail(why.to_string());
-            }
-            answer
-        }
-        .boxed()
     }
 }

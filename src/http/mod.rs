@@ -2,7 +2,8 @@
 //!
 //! The only module that names axum. A request becomes a [`request::call::Call`]; a handler per route, in one
 //! file per resource, turns it into a [`render::reply::Reply`] or a [`render::problem::Problem`]. Nothing
-//! here knows how ranks come about (`query`) or what a job does (`writer`). Each route is added together with
+//! here knows how ranks come about (`query`), what a job does (`writer`), or where shards and queues are
+//! (`operations`). Each route is added together with
 //! its description, which makes the OpenAPI document (`openapi`).
 
 mod render;
@@ -10,11 +11,9 @@ mod render;
 mod guard;
 
 mod api;
-mod offload;
 mod turn;
 
 mod request;
-mod writes;
 
 mod resources;
 
@@ -31,11 +30,16 @@ pub use api::Api;
 pub use guard::limits::Limits;
 pub use guard::origin::{AllowedOrigins, InvalidOrigin, Origin};
 pub use guard::watchers::WatcherLimits;
+pub use render::problem::Problem;
+pub use render::reply::Reply;
+pub use render::results::reply as reply_of_jobs;
+pub use request::body::BODY_BYTES_MAX;
 pub use request::definition::{json as definition_json, of_json as definition_of_json, offset_minutes};
+pub use request::job_list::{check_numbers, decode as decode_jobs};
+pub use request::params::invalid_value;
 pub use routing::routes::{openapi_json, router};
 pub use server::connection_limit::ConnectionLimits;
 pub use server::listener::{Serving, serve};
 pub use server::threads::Threads;
 pub use server::timeouts::ClientTimeouts;
 pub use server::tls::{InvalidPair, Tls};
-pub use writes::over_nats::NatsWrites;

@@ -13,6 +13,6 @@ pub mod publisher;
 
 pub use error::NotPublished;
 pub use message_order::MessageOrder;
-pub use publisher::{Publishers, RemoteWriter};
+pub use publisher::Publishers;
 pub use reject_text::reject_text;
 pub use this_node::ThisNode;

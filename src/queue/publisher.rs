@@ -1,8 +1,6 @@
 //! The publishing end of a shard's queue, whichever it is: the embedded queue (`queue::embedded`) or the
 //! shard's stream (`queue::nats::publish::stream_publisher`).
 
-use futures_util::future::BoxFuture;
-
 use crate::job::Job;
 use crate::queue::embedded::EmbeddedPublisher;
 use crate::queue::error::NotPublished;
@@ -117,28 +115,4 @@ impl Publishers {
             publisher.close();
         }
     }
-}
-
-/// Has jobs applied by an owner of their shard.
-pub trait RemoteWriter: Send + Sync {
-    /// The most bytes that the jobs of a request may have, and that its answer may have.
-    fn bytes_max(&self) -> usize;
-
-    /// Sends jobs of one shard, and waits until an owner has applied them.
-    ///
-    /// # Arguments
-    /// - `jobs`: a JSON array of 1 to 1,000 jobs.
-    /// - `only_changed`: the results tell only whether each job changed anything (`results=changed`).
-    ///
-    /// Returns the body of what `POST /v1/jobs?wait=applied` answers: a JSON object with `token`, and
-    /// `results` in the order of the jobs; or a problem.
-    ///
-    /// # Errors
-    /// When no owner takes the jobs, or it is unknown whether one did.
-    fn write(
-        &self,
-        shard: ShardId,
-        jobs: Vec<u8>,
-        only_changed: bool,
-    ) -> BoxFuture<'_, Result<Vec<u8>, NotPublished>>;
 }

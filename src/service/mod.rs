@@ -13,9 +13,7 @@
 //! - `nats_writing`: the write service, and its client for shards of other nodes
 //! - `ticks`: tells quiet shards the time
 //! - `read_files`: reads all files now and then, so that damage is found before somebody needs them
-//! - `board_repair`: without NATS, completes changes of boards that a crash interrupted
 
-mod board_repair;
 mod directory;
 mod fits;
 mod floors;

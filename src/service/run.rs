@@ -17,6 +17,7 @@ use crate::credential_files::CredentialFiles;
 use crate::http::{
     AllowedOrigins, Api, ClientTimeouts, ConnectionLimits, Limits, Serving, WatcherLimits, serve,
 };
+use crate::operations::{Cluster, Operations, RequestLimits, board_repair};
 use crate::query::live::{WatchedBoards, keep_live};
 use crate::query::summary::keep_summaries;
 use crate::query::{LocalShards, Node, ShardClient, ShardHandle};
@@ -30,7 +31,7 @@ use crate::service::opening::{OpenedShard, close_refused, load_shards};
 use crate::service::read_files::read_files;
 use crate::service::ticks::publish_ticks;
 use crate::service::writers::Common;
-use crate::service::{ServiceError, board_repair, layout, this_node, touched_memory, writers};
+use crate::service::{ServiceError, layout, this_node, touched_memory, writers};
 use crate::snapshot::{Snapshots, StagedCopies};
 use crate::state_lock::Purpose;
 use crate::storage::{DataLayout, known_layout, make_private_directory};
@@ -120,33 +121,31 @@ pub async fn run(
     }
     let snapshots = Arc::new(Snapshots::new(&config.data_dir));
     expire_snapshots(&snapshots);
-    let (limits, access) = (limits(&config.http), credentials.access.clone());
-    let api = Api::new(
-        Arc::clone(&node),
-        Arc::clone(&publishers),
-        registry,
-        render_metrics,
-        limits,
-        access,
-        boards,
-    );
-    let api = api.known_as(this.clone(), peers).with_snapshots(Arc::clone(&snapshots));
-    let api = api.with_other_owners(other_owners);
-    let api = Arc::new(match (&writing, &questions) {
-        (Some(writing), Some(questions)) => {
-            api.with_remote_writer(Arc::new(writing.client(Arc::clone(&questions.owners))))
+    let cluster = match (boards, peers, &writing, &questions) {
+        (Some(boards), Some(peers), Some(writing), Some(questions)) => {
+            let writer = writing.client(Arc::clone(&questions.owners));
+            Some(Cluster { boards, peers, writer, other_owners })
         }
-        _ => api,
-    });
+        _ => None,
+    };
+    let all_requests =
+        RequestLimits { requests_in_flight: config.http.max_requests, ..RequestLimits::default() };
+    let shards = Arc::clone(&node);
+    let operations =
+        Operations::new(shards, Arc::clone(&publishers), registry, all_requests, this.clone(), cluster);
+    let operations = Arc::new(operations);
     all_started(&node).await;
-    run_beside(&api, &publishers);
+    run_beside(&operations, &publishers);
     let floors = Floors::start(&node, config.data_dir.clone(), config.nats.is_some());
-    let write_service = writing.map(|writing| Arc::new(writing.start(this, &node, &api)));
+    let write_service = writing.map(|writing| Arc::new(writing.start(this, &operations)));
     let shutdown = stop_first(write_service.clone(), shutdown);
     credentials.watch();
     // Requests are served from here on. A shard that is still catching up answers probes and stale reads
     // meanwhile, and a shutdown ends it.
-    let shutdown = end_answers(shutdown, answering, Arc::clone(&api.live));
+    let shutdown = end_answers(shutdown, answering, Arc::clone(&operations.live));
+    let (limits, access) = (limits(&config.http), credentials.access.clone());
+    let copies = Some(Arc::clone(&snapshots));
+    let api = Arc::new(Api::new(operations, render_metrics, limits, access, copies));
     let serving = serve(listener, api, serving(&config.http, &credentials), shutdown);
     tokio::pin!(serving);
     let served = tokio::select! {
@@ -335,7 +334,6 @@ async fn end_answers(
 
 fn limits(config: &HttpConfig) -> Limits {
     Limits {
-        requests_in_flight: config.max_requests,
         watchers: WatcherLimits { total: config.max_watchers, per_client: config.max_watchers_per_client },
         body: config.body,
         body_stall: config.body / 3,
@@ -389,11 +387,11 @@ async fn all_started(node: &Node) {
 }
 
 /// Begins what runs beside the requests, for as long as the node does.
-fn run_beside(api: &Api, publishers: &Arc<Publishers>) {
-    tokio::spawn(keep_summaries(Arc::downgrade(&api.summaries)));
-    tokio::spawn(keep_live(Arc::downgrade(&api.live)));
-    tokio::spawn(read_files(Arc::downgrade(&api.node)));
-    tokio::spawn(publish_ticks(Arc::downgrade(&api.node), Arc::clone(publishers)));
+fn run_beside(operations: &Operations, publishers: &Arc<Publishers>) {
+    tokio::spawn(keep_summaries(Arc::downgrade(&operations.summaries)));
+    tokio::spawn(keep_live(Arc::downgrade(&operations.live)));
+    tokio::spawn(read_files(Arc::downgrade(&operations.node)));
+    tokio::spawn(publish_ticks(Arc::downgrade(&operations.node), Arc::clone(publishers)));
 }
 
 /// Waits until every shard takes writes or is halted, but no longer than `catch_up_timeout`. A shard that is

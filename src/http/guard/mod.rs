@@ -3,12 +3,9 @@
 //! Knows: how many requests there may be at a time, what a token allows, how a body must be framed, and who
 //! may ask a node without tokens. Must not know: what a request asks for, or what it is answered.
 
-pub mod admission;
 pub mod authorize;
-pub mod board_limit;
 pub mod client;
 pub mod framing;
-pub mod in_progress;
 pub mod limits;
 pub mod loopback;
 pub mod origin;

@@ -6,18 +6,16 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
 use crate::access::Scope;
-use crate::board::{Definition, InvalidDefinition};
+use crate::board::Definition;
 use crate::http::render::json::{self, Object};
 use crate::http::render::reply::{PROBLEM_JSON, body_response};
 use crate::job::{Reject, RejectCode};
-use crate::query::{ReadError, UnknownWindow};
-use crate::queue::NotPublished;
-use crate::queue::nats::BoardRefused;
+use crate::operations::WouldDrop;
+use crate::query::UnknownWindow;
 use crate::snapshot::SnapshotError;
 use crate::types::{Malformed, ShardId, quoted};
 use crate::window::Instance;
 use crate::wire::json_words;
-use crate::writer::{DefineRefused, SeasonRefused};
 
 /// The code of what a token's board prefixes rule out, also within a list of jobs.
 pub const FORBIDDEN_BOARD: &str = "forbidden_board";
@@ -27,7 +25,7 @@ pub const FORBIDDEN_PROFILE: &str = "forbidden_profile";
 
 const FOREIGN_ORIGIN: &str = "foreign_origin";
 
-const OVERLOADED: &str = "overloaded";
+pub(super) const OVERLOADED: &str = "overloaded";
 
 /// An error answer.
 #[derive(Debug)]
@@ -48,7 +46,7 @@ impl Problem {
         Self { status, code, detail: detail.into(), retry_after: None, challenge: None, more: None }
     }
 
-    fn retry_after(self, seconds: u32) -> Self {
+    pub(super) fn retry_after(self, seconds: u32) -> Self {
         Self { retry_after: Some(seconds), ..self }
     }
 
@@ -156,8 +154,25 @@ impl Problem {
     }
 
     /// A change of a board would take from it what readers can see. `?force=true` consents.
-    pub fn would_drop(detail: String) -> Self {
-        Self::new(StatusCode::CONFLICT, "would_drop", detail)
+    pub fn would_drop(would: &WouldDrop) -> Self {
+        let WouldDrop { instances, entries, is_at_least } = *would;
+        let counted =
+            |count: u64, one: &str, many: &str| format!("{count} {}", if count == 1 { one } else { many });
+        let mut lost = Vec::new();
+        if instances > 0 {
+            lost.push(counted(instances, "closed instance", "closed instances"));
+        }
+        if entries > 0 || is_at_least {
+            let least = if is_at_least { "at least " } else { "" };
+            lost.push(format!("{least}{}", counted(entries, "entry", "entries")));
+        }
+        let detail = format!(
+            "the change would drop {} of the board; export them first if they are wanted, and send ?force=true \
+             to drop them",
+            lost.join(" and ")
+        );
+        let members = format!(r#""instances":{instances},"entries":{entries}"#).into_bytes();
+        Self::new(StatusCode::CONFLICT, "would_drop", detail).with(members)
     }
 
     /// The instance is final.
@@ -452,71 +467,6 @@ impl Problem {
     /// A job that the current state refuses.
     pub fn rejected_job(reject: &Reject) -> Self {
         Self::new(StatusCode::CONFLICT, reject.code.name(), reject.detail.clone())
-    }
-}
-
-impl From<ReadError> for Problem {
-    fn from(why: ReadError) -> Self {
-        match &why {
-            ReadError::Unavailable(shards) => {
-                let ids: Vec<ShardId> = shards.iter().map(|shard| shard.shard).collect();
-                Self::shard_unavailable(format!("a shard does not answer: {why}")).with_shards(&ids)
-            }
-            ReadError::NotYetApplied(_) => Self::not_yet_applied(),
-            ReadError::KeptChanging(_) => Self::shard_unavailable(why.to_string()),
-        }
-    }
-}
-
-impl From<InvalidDefinition> for Problem {
-    fn from(why: InvalidDefinition) -> Self {
-        Self::invalid_definition(why.to_string())
-    }
-}
-
-impl From<DefineRefused> for Problem {
-    fn from(why: DefineRefused) -> Self {
-        let code = match why {
-            DefineRefused::Conflict(_) => "board_differs",
-            DefineRefused::TooMany => return Self::too_many_boards(why.to_string()),
-            DefineRefused::Invalid(why) => return why.into(),
-            DefineRefused::Unknown => return Self::unknown_board(),
-            DefineRefused::Season(SeasonRefused::NoSeasons) => "no_manual_seasons",
-            DefineRefused::Season(SeasonRefused::TooMany(_)) => "too_many_seasons",
-            DefineRefused::Season(SeasonRefused::Unknown(_)) => return Self::unknown_season(why.to_string()),
-            DefineRefused::Season(SeasonRefused::TooSoon { .. }) => {
-                return Self::bad_parameter(why.to_string());
-            }
-            DefineRefused::Season(_) => "season_conflict",
-        };
-        Self::new(StatusCode::CONFLICT, code, why.to_string())
-    }
-}
-
-impl From<BoardRefused> for Problem {
-    fn from(why: BoardRefused) -> Self {
-        match why {
-            BoardRefused::Refused(why) => why.into(),
-            BoardRefused::NotPublished(why) => why.into(),
-            BoardRefused::OverLimit { .. } => Self::too_many_boards(why.to_string()),
-            BoardRefused::Unknown => Self::unknown_board(),
-            BoardRefused::Unavailable(detail) => Self::shard_unavailable(detail),
-            BoardRefused::Late => Self::not_yet_applied(),
-        }
-    }
-}
-
-impl From<NotPublished> for Problem {
-    fn from(why: NotPublished) -> Self {
-        let code = match why {
-            NotPublished::Overloaded => OVERLOADED,
-            NotPublished::Unavailable(_) => "shard_unavailable",
-            NotPublished::Full(_) => "queue_full",
-            NotPublished::Unknown(_) => "commit_unknown",
-            NotPublished::TooLarge(detail) => return Self::over_limit(detail),
-            NotPublished::CommitFailed(_) => "commit_failed",
-        };
-        Self::new(StatusCode::SERVICE_UNAVAILABLE, code, why.to_string()).retry_after(1)
     }
 }
 

@@ -7,7 +7,7 @@ use crate::http::render::problem::Problem;
 use crate::http::request::call::Call;
 use crate::http::request::params::{Params, invalid_value};
 use crate::query::summary::ApproximateShards;
-use crate::query::{Answer, BoardRead, OfBoard, VisitEntries, read_remote};
+use crate::query::{Answer, BoardRead, VisitEntries};
 
 /// What the parameter `accuracy` asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -89,7 +89,11 @@ impl Call {
 
     /// Whether the board of the path has a capacity. Which entries it shows, summaries do not tell for sure.
     fn has_capacity(&self) -> bool {
-        self.api.registry.get(self.board()).is_some_and(|known| known.definition.capacity.is_some())
+        self.api
+            .operations
+            .registry
+            .get(self.board())
+            .is_some_and(|known| known.definition.capacity.is_some())
     }
 
     /// Asks the board of the path for entries, with their metadata, and for ranks as exact as the request
@@ -114,13 +118,9 @@ impl Call {
     ) -> Result<(Answer<R::Answer>, RankErrors<'_>), Problem> {
         let started = Instant::now();
         let asked = self.of_board(self.wait_for_board_of_path().await?, self.window(), asked);
-        // Shards in memory are not held, so that the read does not see their times.
-        let asked = OfBoard { instance: asked.instance.not_before(self.api.node.time()), ..asked };
-        let approximate = ApproximateShards::new(&self.api.summaries);
-        let reply = read_remote(&approximate, &self.api.registry, &asked, self.read_options()).await?;
-        let answer = self.note_seen(reply);
+        let operations = &self.api.operations;
+        let (answer, approximate) = operations.read_approximately(&self.reading, asked).await?;
         self.record_read(started);
-        let answer = answer.map_err(|why| self.api.no_board(why))?;
-        Ok((answer, RankErrors::Of(approximate)))
+        Ok((operations.found(answer)?, RankErrors::Of(approximate)))
     }
 }

@@ -12,9 +12,9 @@ use hyper::body::{Body as _, Frame};
 use tokio::time::{Instant, timeout_at};
 
 use crate::http::api::Api;
-use crate::http::guard::admission::{BodyBytes, FIRST_BYTES};
 use crate::http::render::problem::Problem;
 use crate::http::request::head::Head;
+use crate::operations::{BodyBytes, FIRST_BYTES};
 
 /// The longest body, in bytes.
 pub const BODY_BYTES_MAX: usize = 1 << 20;
@@ -30,7 +30,7 @@ const BODY_BYTES_DISCARDED: usize = 8 << 20;
 /// When it has more than [`BODY_BYTES_MAX`] bytes, breaks off, or is too slow; when all bodies take too much
 /// memory.
 pub async fn read(api: &Arc<Api>, head: &Head, body: Body) -> Result<(Vec<u8>, BodyBytes), Problem> {
-    let mut counted = BodyBytes::none(&api.admission);
+    let mut counted = BodyBytes::none(&api.operations.admission);
     if body.is_end_stream() {
         return Ok((Vec::new(), counted));
     }

@@ -5,13 +5,10 @@ use std::sync::{Arc, OnceLock};
 
 use axum::body::Body;
 use axum::http::{HeaderValue, header};
-use parking_lot::Mutex;
 
 use crate::access::{Grant, ProfileAccess, Scope};
 use crate::http::api::Api;
-use crate::http::guard::admission::{BodyBytes, RequestPermit};
 use crate::http::guard::authorize::Needs;
-use crate::http::guard::in_progress::InProgress;
 use crate::http::guard::refusal_log::ClientAddress;
 use crate::http::render::problem::Problem;
 use crate::http::request::body;
@@ -20,8 +17,9 @@ use crate::http::request::head::Head;
 use crate::http::request::held_token::HeldToken;
 use crate::http::request::metrics::RouteMetrics;
 use crate::job::Job;
-use crate::query::{InstanceAsked, ReadOptions, WindowChoice};
-use crate::types::{BoardName, MemberId, ShardId};
+use crate::operations::{BodyBytes, Reading, RequestPermit, WriteOptions, Written, answer_bytes_max};
+use crate::query::{InstanceAsked, WindowChoice};
+use crate::types::{BoardName, MemberId};
 
 /// A request, all of it read.
 pub struct Call {
@@ -32,23 +30,11 @@ pub struct Call {
     pub body: Vec<u8>,
     /// Held as long as the body is.
     _body_bytes: BodyBytes,
-    /// What the request takes of what all requests share, until its answer is written.
-    pub in_progress: Arc<InProgress>,
+    /// What its reads wait for, and what it takes of what all requests share.
+    pub reading: Reading,
     pub metrics: Arc<RouteMetrics>,
-    /// How the request's reads treat shards that do not reply; not set: the defaults.
-    pub(super) read_options: OnceLock<ReadOptions>,
     /// Which instance of a board the request reads; not set: the default.
     pub(super) window: OnceLock<WindowChoice>,
-    /// What the request's reads have seen of the shards.
-    pub(super) seen: Mutex<SeenShards>,
-}
-
-/// What a request's reads have seen of the shards.
-#[derive(Debug, Default)]
-pub(super) struct SeenShards {
-    /// Those that have no part in the answer.
-    pub(super) missing: Vec<ShardId>,
-    pub(super) is_stale: bool,
 }
 
 impl Call {
@@ -68,24 +54,22 @@ impl Call {
         if !head.is_utf8() {
             return Err(Problem::path_not_utf8());
         }
-        let in_progress = Arc::new(InProgress::new(&api.admission));
+        let reading = Reading::new(&api.operations.admission);
         Ok(Box::new(Self {
             api,
             head,
             grant,
             body,
             _body_bytes: body_bytes,
-            in_progress,
+            reading,
             metrics,
-            read_options: OnceLock::new(),
             window: OnceLock::new(),
-            seen: Mutex::default(),
         }))
     }
 
     /// The request's permit, for work that goes on by itself.
     pub fn permit(&self) -> Option<Arc<RequestPermit>> {
-        self.in_progress.permit()
+        self.reading.in_progress.permit()
     }
 
     /// A segment of the path, by its name in the route.
@@ -117,7 +101,7 @@ impl Call {
 
     /// The instance that the request asks for, at this node's time.
     pub fn instance_asked(&self) -> InstanceAsked {
-        InstanceAsked { choice: self.window(), now: self.api.now() }
+        InstanceAsked { choice: self.window(), now: self.api.operations.now() }
     }
 
     /// The value of a header, if it is text.
@@ -182,6 +166,18 @@ impl Call {
     /// The same of those jobs that take entries away, or hide or show them.
     pub fn begin_jobs(&self, jobs: &[Job]) -> Option<Box<Change>> {
         Change::of_jobs(jobs, || self.author())
+    }
+
+    /// Has jobs written, and boards made for them as far as the token may.
+    ///
+    /// # Errors
+    /// When the answer may be larger than there is room for, or the jobs cannot be published.
+    pub async fn write(&self, jobs: Vec<Job>, options: WriteOptions) -> Result<Written, Problem> {
+        let operations = &self.api.operations;
+        // Before anything is published: afterwards the request can no longer be refused.
+        let bytes = answer_bytes_max(operations.node.shard_count(), &jobs, options);
+        self.reading.in_progress.count_answer(bytes)?;
+        Ok(operations.write(jobs, options, self.board_limited()).await?)
     }
 
     /// `None` where no tokens are needed: nobody has a name then.

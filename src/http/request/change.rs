@@ -10,6 +10,7 @@ use axum::http::Method;
 
 use crate::http::render::problem::Problem;
 use crate::job::{Job, Op, Targets};
+use crate::operations::Failure;
 
 /// Jobs in a line of the log.
 const JOBS_PER_LINE: usize = 50;
@@ -66,6 +67,11 @@ impl Change {
             Err(problem) if problem.status() >= 500 => self.note(&author, Some(problem.code())),
             Err(_) => {}
         }
+    }
+
+    /// As [`Change::finish`], of an operation.
+    pub fn finish_operation<T>(self, outcome: &Result<T, Failure>) {
+        self.finish(&outcome.as_ref().map_err(|why| Problem::from(why.clone())));
     }
 
     /// # Arguments

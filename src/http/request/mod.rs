@@ -4,6 +4,7 @@
 //! - `params`: parameters of the query; `json_body`, `definition`: bodies that are no jobs
 //! - `ask`: how a handler asks a board; `accuracy`: how it asks for approximate ranks
 //! - `change`: the audit log; `held_token`: the token of a request that is answered for long
+//! - `job_list`: jobs
 //! - `metrics`: the metrics of requests; `percent`: how paths are encoded
 
 pub mod accuracy;
@@ -14,6 +15,7 @@ pub mod change;
 pub mod definition;
 pub mod head;
 pub mod held_token;
+pub mod job_list;
 pub mod json_body;
 pub mod metrics;
 pub mod params;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use percent_encoding::percent_decode_str;
 
 use crate::http::render::problem::Problem;
+use crate::operations::{OutcomeDetail, Wait, WriteOptions};
 use crate::query::{EVERY, WindowChoice};
 use crate::types::{AsOf, BoardName, MemberId, Number, quoted};
 use crate::window::Window;
@@ -16,6 +17,8 @@ use crate::wire::lenient::parse_number;
 pub const TIMEOUT_MS: u64 = 5_000;
 /// The longest that `after` may wait.
 pub const TIMEOUT_MS_MAX: u64 = 60_000;
+/// The parameters of [`Params::write_options`].
+pub const WRITES: [&str; 2] = ["wait", "results"];
 /// The parameters that every read takes.
 const READS: [&str; 6] = ["window", "after", "timeout_ms", "partial", "profile", "accuracy"];
 const WINDOW_RULE: &str = "window must be all, hour, day, week, month or season, or the name of an instance such as \
@@ -171,6 +174,27 @@ impl<'a> Params<'a> {
         let Some(text) = self.get("movement") else { return Ok(None) };
         let window = Window::of_name(text).filter(|window| *window != Window::All);
         window.map(Some).ok_or_else(|| invalid_value(MOVEMENT_RULE, text))
+    }
+
+    /// How long a write waits, and how detailed its answer is.
+    ///
+    /// # Arguments
+    /// `wait`: what it is if the request does not say.
+    ///
+    /// # Errors
+    /// When a parameter is not as it should be.
+    pub fn write_options(&self, wait: Wait) -> Result<WriteOptions, Problem> {
+        let detail = match self.get("results") {
+            None => OutcomeDetail::Rankings,
+            Some("changed") => OutcomeDetail::Changed,
+            Some(other) => return Err(invalid_value("results must be changed", other)),
+        };
+        let wait = match self.get("wait") {
+            None => wait,
+            Some("applied") => Wait::UntilApplied,
+            Some(other) => return Err(invalid_value("wait must be applied", other)),
+        };
+        Ok(WriteOptions { wait, detail })
     }
 
     /// The token of `after`, and how long to wait for it.

@@ -3,24 +3,21 @@
 use crate::access::{Grant, ProfileAccess};
 use crate::http::render::problem::{FORBIDDEN_BOARD, FORBIDDEN_PROFILE, Problem};
 use crate::http::render::reply::Reply;
+use crate::http::render::results::reply;
 use crate::http::request::call::Call;
-use crate::http::request::params::Params;
-use crate::http::writes::job_list::{check_numbers, decode, errors, reply};
-use crate::http::writes::new_boards::create_for;
-use crate::http::writes::options::WriteOptions;
-use crate::http::writes::scatter::write;
+use crate::http::request::job_list::{check_numbers, decode, errors};
+use crate::http::request::params::{Params, WRITES};
 use crate::job::{Job, Targets};
 use crate::types::BoardName;
 
 pub async fn post(call: Box<Call>) -> Result<Reply, Problem> {
-    let options = WriteOptions::read(&call.api, &Params::parse(call.query(), &WriteOptions::PARAMS)?)?;
-    let jobs = decode(&call.body, |job| check_numbers(&call.api, job))?;
+    let options = Params::parse(call.query(), &WRITES)?.write_options(call.api.operations.default_wait())?;
+    let jobs = decode(&call.body, |job| check_numbers(&call.api.operations, job))?;
     if let Some(grant) = call.confined_to() {
         check_boards(grant, &jobs).inspect_err(|problem| call.note_refusal(problem))?;
     }
-    create_for(&call, &jobs).await?;
     let change = call.begin_jobs(&jobs);
-    let written = write(&call, jobs, options).await;
+    let written = call.write(jobs, options).await;
     if let Some(change) = change {
         change.finish(&written);
     }

@@ -3,9 +3,8 @@
 
 use crate::http::api::Api;
 use crate::http::render::json::Object;
+use crate::operations::{KnownNode, OwnedShard, ThisNode};
 use crate::query::ShardHandle;
-use crate::queue::ThisNode;
-use crate::queue::nats::{KnownNode, OwnedShard};
 use crate::types::ShardId;
 
 /// The state of a shard on a node that is silent.
@@ -17,8 +16,8 @@ const UNKNOWN: &str = "unknown";
 
 /// All nodes that are known, by name.
 pub fn write_nodes(object: &mut Object<'_>, api: &Api, others: &[KnownNode]) {
-    let this = &api.this_node;
-    let problem = api.peers.as_ref().and_then(|peers| peers.own_problem());
+    let this = &api.operations.this_node;
+    let problem = api.operations.own_problem();
     let mut nodes: Vec<Option<&KnownNode>> = others.iter().map(Some).chain([None]).collect();
     nodes.sort_by_key(|node| node.map_or(&this.name, |node| &node.name));
     object.array("nodes", &nodes, |out, node| {

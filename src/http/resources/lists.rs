@@ -7,7 +7,9 @@ use crate::http::request::call::Call;
 use crate::http::request::json_body::BATCH_MAX;
 use crate::http::request::params::{invalid_value, number};
 use crate::http::resources::ranks::refused_bounds;
-use crate::query::{Answer, Bounds, End, FromPosition, Page, PageCursor, Range, Start, Top, WindowChoice};
+use crate::query::{
+    Answer, Bounds, End, FromPosition, NoBoard, Page, PageCursor, Range, Start, Top, WindowChoice,
+};
 use crate::window::Instance;
 
 /// The most entries of a page.
@@ -63,7 +65,12 @@ pub async fn range(call: Box<Call>) -> Result<Reply, Problem> {
 /// A cursor of the board of the path, and the instance that it is of. Pages go on in that instance, also if
 /// the window has another current one since.
 fn read_cursor(call: &Call, text: &str) -> Result<(PageCursor, Instance), Problem> {
-    let known = call.api.registry.get(call.board()).ok_or_else(|| call.api.unknown_board())?;
+    let known = call
+        .api
+        .operations
+        .registry
+        .get(call.board())
+        .ok_or_else(|| call.api.operations.no_board(NoBoard::Unknown))?;
     let read = PageCursor::decode(text, call.board(), known.definition.columns());
     let read = read.filter(|(_, instance)| call.window().may_be(&known.definition, *instance));
     read.ok_or_else(Problem::bad_cursor)

@@ -26,8 +26,8 @@ use crate::http::request::call::Call;
 use crate::http::request::held_token::HeldToken;
 use crate::http::request::params::{Params, TIMEOUT_MS, list_of};
 use crate::metrics::{LIVE_DROPPED_TOTAL, LIVE_EVENTS_TOTAL};
-use crate::query::Listed;
-use crate::query::live::{LiveAsked, LiveNews, LiveStart, LiveState, NotLive, Watching};
+use crate::query::live::{LiveAsked, LiveNews, LiveStart, LiveState, Watching};
+use crate::query::{Listed, ReadOptions};
 use crate::types::{AsOf, BoardName, MemberId};
 
 /// The most entries of the top that can be watched, and how many it is if the request does not say.
@@ -70,10 +70,11 @@ pub async fn live(call: Box<Call>) -> Result<Response, Problem> {
         |text: &String| MemberId::new(text.as_str()).map_err(|why| Problem::malformed_text(&why, text));
     let members: Vec<MemberId> = members.iter().map(member).collect::<Result<_, Problem>>()?;
     let until = Instant::now() + within;
-    call.wait_for_after(&after, until).await?;
+    let options = ReadOptions { after: after.clone(), deadline: Some(until), ..ReadOptions::default() };
+    call.begin_reads(options).await?;
     let board = call.wait_for_board_of_path().await?;
     // A watch is limited by itself, and would keep others from being answered.
-    call.in_progress.release_permit();
+    call.reading.in_progress.release_permit();
     let permit = call.api.watchers.permit(call.client_address());
     let permit = permit.inspect_err(|_| counter!(LIVE_DROPPED_TOTAL, "reason" => "limit").increment(1))?;
     let asked = LiveAsked {
@@ -83,10 +84,11 @@ pub async fn live(call: Box<Call>) -> Result<Response, Problem> {
         members,
         rate: u32::try_from(rate).unwrap_or(u32::MAX),
     };
-    let mut watching = call.api.live.watch(asked).map_err(|why| problem(&call.api, why))?;
+    let mut watching =
+        call.api.operations.live.watch(asked).map_err(|why| call.api.operations.not_live(why))?;
     let resumed = call.header("last-event-id").and_then(read_id);
     let start = LiveStart { after, until, resumed };
-    let first = watching.start(start).await.map_err(|why| problem(&call.api, why))?;
+    let first = watching.start(start).await.map_err(|why| call.api.operations.not_live(why))?;
     if matches!(first, LiveNews::Ending) {
         return Err(Problem::shutting_down());
     }
@@ -161,7 +163,7 @@ impl Watcher {
             }
             Ok(LiveNews::Gone(why)) => {
                 counter!(LIVE_DROPPED_TOTAL, "reason" => "gone").increment(1);
-                return Told::Last(end(&problem(&self.api, why)));
+                return Told::Last(end(&self.api.operations.not_live(why).into()));
             }
             Ok(LiveNews::Ending) => return Told::Nothing,
             Ok(LiveNews::All(shown)) => {
@@ -258,15 +260,6 @@ fn read_id(text: &str) -> Option<(u64, AsOf)> {
     let (id, as_of) = text.split_once('@')?;
     let id = Some(id).filter(|id| id.len() == 16 && id.bytes().all(|byte| byte.is_ascii_hexdigit()))?;
     Some((u64::from_str_radix(id, 16).ok()?, AsOf::parse(as_of).ok()?))
-}
-
-fn problem(api: &Api, why: NotLive) -> Problem {
-    match why {
-        NotLive::NoBoard(why) => api.no_board(*why),
-        NotLive::Read(why) => why.into(),
-        NotLive::NotYetApplied => Problem::not_yet_applied(),
-        NotLive::NotInTime => Problem::overloaded(),
-    }
 }
 
 #[cfg(test)]

@@ -11,21 +11,17 @@ use crate::http::render::json::{self, Object};
 use crate::http::render::problem::Problem;
 use crate::http::render::repeated::Repeated;
 use crate::http::render::reply::Reply;
+use crate::http::render::results::{accepted, write_result};
 use crate::http::request::call::Call;
 use crate::http::request::json_body::{BATCH_MAX, parse_list};
-use crate::http::request::params::{Params, TIMEOUT_MS, board_name, invalid_value, number};
+use crate::http::request::params::{Params, TIMEOUT_MS, WRITES, board_name, invalid_value, number};
 use crate::http::resources::hidden::asks_for_hidden;
-use crate::http::writes::entered::{JobTimes, entered};
-use crate::http::writes::job_list::check_numbers;
-use crate::http::writes::new_boards::create_for;
-use crate::http::writes::options::{Wait, WriteOptions};
-use crate::http::writes::results::JobResult;
-use crate::http::writes::results_json::{accepted, write_result};
-use crate::http::writes::scatter::write;
+use crate::http::request::job_list::check_numbers;
 use crate::job::{Job, Op, Targets};
+use crate::operations::{JobResult, JobTimes, Wait, WriteOptions, entered};
 use crate::query::{
     Around, AroundMember, BoardSelection, InstanceAsked, LookupMembers, MemberEntry, MemberOf,
-    MemberOnBoards, UnknownWindow, WindowChoice,
+    MemberOnBoards, NoBoard, ReadOptions, UnknownWindow, WindowChoice,
 };
 use crate::state::TreeId;
 use crate::types::{AsOf, BoardName, Malformed, MemberId, Timestamp};
@@ -118,7 +114,12 @@ async fn entry_by_window(
     windows: Vec<(String, WindowChoice)>,
     hidden: bool,
 ) -> Result<EntryByWindow, Problem> {
-    let known = call.api.registry.get(board.as_str()).ok_or_else(|| call.api.unknown_board())?;
+    let known = call
+        .api
+        .operations
+        .registry
+        .get(board.as_str())
+        .ok_or_else(|| call.api.operations.no_board(NoBoard::Unknown))?;
     let of_board = known.definition.windows.iter();
     let asked = if windows.is_empty() {
         of_board.map(|window| (window.name().to_owned(), WindowChoice::Current(*window))).collect()
@@ -215,7 +216,7 @@ pub async fn lookup(call: Box<Call>) -> Result<Reply, Problem> {
         });
         let not_found = answer.body.not_found.iter().filter_map(|index| named.get(*index));
         // Where the shard did not reply, it is unknown whether the member is there.
-        let not_found = not_found.filter(|member| call.home_replied(member));
+        let not_found = not_found.filter(|member| call.check_home_replied(member).is_ok());
         object.array("not_found", not_found, |out, member| json::text(out, member.as_str()));
         call.write_answer_end(object, &answer.as_of);
     }))
@@ -224,7 +225,7 @@ pub async fn lookup(call: Box<Call>) -> Result<Reply, Problem> {
 /// The job of a write of one entry, and how it is answered.
 fn read_put(call: &Call) -> Result<(Vec<Job>, WriteOptions, WindowsAsked), Problem> {
     let params = Params::parse(call.query(), &PUT_PARAMS)?;
-    let options = WriteOptions::read(&call.api, &params)?;
+    let options = params.write_options(call.api.operations.default_wait())?;
     let windows = params.windows()?;
     if windows.is_some() && options.wait == Wait::UntilStored {
         let detail = "windows is of the entry that the write leaves, so it takes wait=applied; add that";
@@ -232,7 +233,7 @@ fn read_put(call: &Call) -> Result<(Vec<Job>, WriteOptions, WindowsAsked), Probl
     }
     let (board, member) = (call.board_name()?, call.member()?);
     let job = wire::decode_for(&call.body, board, member)
-        .and_then(|job| check_numbers(&call.api, &job).map(|()| job))
+        .and_then(|job| check_numbers(&call.api.operations, &job).map(|()| job))
         .map_err(Problem::invalid_job)?;
     Ok((vec![job], options, windows.map(Arc::from)))
 }
@@ -252,8 +253,8 @@ pub async fn delete(call: Box<Call>) -> Result<Reply, Problem> {
     let (version, options) = removal_options(&call)?;
     let (board, member) = (call.board_name()?, call.member()?);
     // With `UntilStored` the board may be unknown only because the job that creates it is still in the queue.
-    if options.wait == Wait::UntilApplied && call.api.registry.get(board.as_str()).is_none() {
-        return Err(call.api.unknown_board());
+    if options.wait == Wait::UntilApplied && call.api.operations.registry.get(board.as_str()).is_none() {
+        return Err(call.api.operations.no_board(NoBoard::Unknown).into());
     }
     let targets = Targets::Boards(smallvec![(board, None)]);
     let job = Job { member, targets, op: Some(Op::Remove), version, at: None, meta: None };
@@ -275,8 +276,8 @@ pub async fn delete_everywhere(call: Box<Call>) -> Result<Reply, Problem> {
 }
 
 fn removal_options(call: &Call) -> Result<(Option<u64>, WriteOptions), Problem> {
-    let params = Params::parse(call.query(), &[&WriteOptions::PARAMS[..], &["version"]].concat())?;
-    let options = WriteOptions::read(&call.api, &params)?;
+    let params = Params::parse(call.query(), &[&WRITES[..], &["version"]].concat())?;
+    let options = params.write_options(call.api.operations.default_wait())?;
     let read =
         |text| number(text).ok_or_else(|| invalid_value("version must be an unsigned 64-bit integer", text));
     Ok((params.get("version").map(read).transpose()?, options))
@@ -290,10 +291,9 @@ async fn write_one(
     options: WriteOptions,
     windows: WindowsAsked,
 ) -> Result<Reply, Problem> {
-    create_for(call, &jobs).await?;
     let at = jobs.first().and_then(|job| job.at);
-    let asked = windows.map(|windows| (windows, call.api.now()));
-    let written = write(call, jobs, options).await?;
+    let asked = windows.map(|windows| (windows, call.api.operations.now()));
+    let written = call.write(jobs, options).await?;
     match written.results.into_iter().next() {
         Some(JobResult::Failed(why)) => Err(why.into()),
         Some(JobResult::Stored | JobResult::Parked) => Ok(accepted(&written.token)),
@@ -301,7 +301,7 @@ async fn write_one(
         Some(result) => {
             let entries = match asked {
                 Some((windows, began)) => {
-                    let message = message_time(&result, began, call.api.now());
+                    let message = message_time(&result, began, call.api.operations.now());
                     let times = JobTimes { job: at.unwrap_or(message), message };
                     Some(Box::pin(entries_after(call, &written.token, &windows, times)).await)
                 }
@@ -341,10 +341,11 @@ async fn entries_after(
     windows: &[(String, WindowChoice)],
     times: JobTimes,
 ) -> Option<EntryByWindow> {
-    let until = Instant::now() + Duration::from_millis(TIMEOUT_MS);
-    call.wait_for_after(token, until).await.ok()?;
+    let deadline = Some(Instant::now() + Duration::from_millis(TIMEOUT_MS));
+    let options = ReadOptions { after: token.clone(), deadline, ..ReadOptions::default() };
+    call.begin_reads(options).await.ok()?;
     let (board, member) = (call.board_name().ok()?, call.member().ok()?);
-    let known = call.api.registry.get(board.as_str())?;
+    let known = call.api.operations.registry.get(board.as_str())?;
     let entered = entered(&known.definition, windows, times);
     let wanted: Vec<(String, WindowChoice)> =
         entered.iter().filter_map(|(name, choice)| Some((name.clone(), (*choice)?))).collect();
@@ -399,7 +400,7 @@ pub async fn entries_of_member(call: Box<Call>) -> Result<Reply, Problem> {
         call.note_refusal(&problem);
         return Err(problem);
     }
-    call.wait_for_boards_of_member(&member, boards.as_deref()).await?;
+    call.api.operations.wait_for_boards_of_member(&call.reading, &member, boards.as_deref()).await?;
     let id = member.clone();
     let boards = if let Some(boards) = boards {
         BoardSelection::Named(boards)

@@ -21,7 +21,7 @@ pub async fn readyz(api: Arc<Api>) -> Response {
         return Reply::text(&readiness(&api)).into_response();
     }
     let mut shards = b"\"shards\":".to_vec();
-    json::array(&mut shards, &api.node.shards, |out, shard| {
+    json::array(&mut shards, &api.operations.node.shards, |out, shard| {
         let mut object = Object::begin(out);
         // Probes come without a token, and reasons name hosts and files. Clients with a token read them in
         // the status.

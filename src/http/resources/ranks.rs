@@ -60,7 +60,7 @@ pub async fn of_scores(call: Box<Call>) -> Result<Reply, Problem> {
     let (answer, errors) = call.ask_by_accuracy(accuracy, RanksOf { scores: &scores }).await?;
     let (answer, ranks) = answer.split();
     let ranks = ranks.map_err(|(why, score)| Problem::bad_score(answer.definition.refused(why, &score)))?;
-    let each = RANK_BYTES + SHARD_OF_RANK_BYTES * usize::from(call.api.node.shard_count());
+    let each = RANK_BYTES + SHARD_OF_RANK_BYTES * usize::from(call.api.operations.node.shard_count());
     Ok(Reply::sized(scores.len() * each + 200, |object| {
         fields::write_answer_start(object, call.board(), &answer);
         object.array("ranks", scores.iter().zip(&ranks).enumerate(), |out, (nth, (score, ranked))| {

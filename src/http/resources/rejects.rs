@@ -40,7 +40,7 @@ struct Page {
 
 pub async fn list(call: Box<Call>) -> Result<Reply, Problem> {
     let params = call.read_params(&["shard", "reason", "member", "limit", "cursor"]).await?;
-    let count = call.api.node.shard_count();
+    let count = call.api.operations.node.shard_count();
     let member = params.given("member").map(member_id).transpose()?;
     let filters = RejectFilters { shard: shard_of(&params, count)?, reason: reason_of(&params)?, member };
     let shards: Vec<ShardId> = filters.shards(count).collect();
@@ -51,7 +51,7 @@ pub async fn list(call: Box<Call>) -> Result<Reply, Problem> {
         Some(text) => Some(filters.read_cursor(text, &shards).ok_or_else(Problem::bad_cursor_of_rejects)?),
     };
     let started = Instant::now();
-    let page = match &call.api.node.remote {
+    let page = match &call.api.operations.node.remote {
         None => read_own(&call, shards, filters.clone(), before, limit).await?,
         Some(all) => ask_owners(&call, &**all, &filters, before.as_ref(), limit).await?,
     };
@@ -85,11 +85,11 @@ async fn read_own(
     limit: usize,
 ) -> Result<Page, Problem> {
     // The most that it may come to, before any of it is read.
-    call.in_progress.count_answer(ANSWER_BYTES + REJECT_BYTES_MAX)?;
+    call.reading.in_progress.count_answer(ANSWER_BYTES + REJECT_BYTES_MAX)?;
     let (api, grant) = (Arc::clone(&call.api), call.confined_to().cloned());
     let read = move || {
         let mut stores = Vec::new();
-        for shard in shards.iter().filter_map(|shard| api.node.owned(*shard)) {
+        for shard in shards.iter().filter_map(|shard| api.operations.node.owned(*shard)) {
             stores.push(shard.store.get().map_err(|error| UnreadableRejects { shard: shard.id, error })?);
         }
         let limits =
@@ -106,7 +106,7 @@ async fn read_own(
         rejects.push(b']');
         next.map(|next| Page { rejects, next })
     };
-    let page = call.api.offload.read_disk(call.permit(), read).await?;
+    let page = call.api.operations.offload.read_disk(call.permit(), read).await?;
     page.map_err(|unread| unreadable(&unread))
 }
 
@@ -119,17 +119,19 @@ async fn ask_owners(
     limit: usize,
 ) -> Result<Page, Problem> {
     // With many shards, each has a part of the page only.
-    let shards = filters.shards(call.api.node.shard_count()).count().max(1);
+    let shards = filters.shards(call.api.operations.node.shard_count()).count().max(1);
     let bytes = (2 * ANSWER_BYTES / shards).clamp(REPLY_BYTES, ANSWER_BYTES);
-    call.in_progress.count_answer(ANSWER_BYTES + REJECT_BYTES_MAX + shards * (bytes + REJECT_BYTES_MAX))?;
-    let options = call.read_options();
+    call.reading
+        .in_progress
+        .count_answer(ANSWER_BYTES + REJECT_BYTES_MAX + shards * (bytes + REJECT_BYTES_MAX))?;
+    let options = call.reading.options();
     let remote = RemoteShards::new(all).with_options(options);
     let limits = RejectsLimits { rejects: limit, read: limit.saturating_add(READ_BEYOND), bytes };
     let prefixes = call.confined_to().and_then(|grant| grant.board_prefixes.as_deref());
     let mut rejects = b"[".to_vec();
     let visit = |shard: ShardId, reject: &RejectRecord| append(&mut rejects, shard, reject);
     let next = page_of_remote_rejects(&remote, filters, prefixes, before, limits, visit).await?;
-    call.note_missing(&remote.missing());
+    call.reading.note_missing(&remote.missing());
     rejects.push(b']');
     Ok(Page { rejects, next })
 }

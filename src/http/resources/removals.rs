@@ -2,24 +2,18 @@
 //! score.
 //!
 //! A clear begins the board's next life, which every shard gets through its queue like any definition. A trim
-//! finds the trim point once, over all shards, and removes what is on one side of it (`http/writes/trim.rs`).
-
-use std::sync::Arc;
+//! finds the trim point once, over all shards, and removes what is on one side of it (`operations/trim.rs`).
 
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use crate::board::ScoreRefused;
-use crate::cluster::TrimOrder;
 use crate::http::render::problem::Problem;
 use crate::http::render::reply::Reply;
 use crate::http::request::call::Call;
 use crate::http::request::json_body::parse_body;
 use crate::http::request::params::Params;
-use crate::http::writes::boards::{Removed, clear_board};
-use crate::http::writes::options::read_wait;
-use crate::http::writes::publish::check_live;
-use crate::http::writes::trim::trim_board;
+use crate::operations::{Failure, Removed, Wait};
 use crate::query::{FindTrimPoint, TrimFrom};
 use crate::state::TrimSide;
 use crate::types::BoardName;
@@ -49,16 +43,10 @@ fn reply(board: &BoardName, instance: Option<Instance>, removed: &Removed) -> Re
 }
 
 pub async fn clear(call: Box<Call>) -> Result<Reply, Problem> {
-    read_wait(&call.api, &Params::parse(call.query(), &["wait"])?)?;
-    let name = call.board_name()?;
-    // In a task of its own: a client that leaves must not leave the board cleared on some shards only.
-    let (clear, change) = (clear_board(Arc::clone(&call.api), name.clone()), call.begin_change(REMOVED));
-    let removed = tokio::spawn(async move {
-        let removed = clear.await;
-        change.finish(&removed);
-        removed
-    });
-    let removed = removed.await.map_err(|_| Problem::internal())??;
+    Params::parse(call.query(), &["wait"])?.write_options(Wait::UntilApplied)?;
+    let (name, change) = (call.board_name()?, call.begin_change(REMOVED));
+    let noted = |removed: &Result<Removed, Failure>| change.finish_operation(removed);
+    let removed = call.api.operations.clear_board(name.clone(), noted).await?;
     Ok(reply(&name, None, &removed))
 }
 
@@ -124,24 +112,19 @@ fn too_many_keys(given: usize, keys: usize) -> Problem {
 
 pub async fn trim(call: Box<Call>) -> Result<Reply, Problem> {
     let params = Params::parse(call.query(), &["wait", "window"])?;
-    read_wait(&call.api, &params)?;
+    params.write_options(Wait::UntilApplied)?;
     call.read_window(&params)?;
-    let (api, name) = (&call.api, call.board_name()?);
+    let (operations, name) = (&call.api.operations, call.board_name()?);
     let start = parse_trim_start(&call.body)?;
     let sent = match &start {
         TrimFrom::Score(score, _) => score.keys().len(),
         TrimFrom::Position(_) => 0,
     };
-    check_live(api, api.node.shards.iter().map(|shard| shard.id))?;
-    if let Some(boards) = &api.boards_stream {
-        boards.wait_until_following().await;
-        let due = boards.decisions_before(api.node.shards.iter().map(|shard| (shard.id, &name)));
-        boards.wait_for_decisions(due).await?;
-    }
+    Box::pin(operations.before_trim(&name)).await?;
     let (found, (incarnation, point)) = call.ask(FindTrimPoint(start)).await?.split();
     let instance = found.instance;
     // The current instance of a window is open.
-    if !found.definition.is_open(instance, api.now()) {
+    if !found.definition.is_open(instance, operations.now()) {
         return Err(Problem::closed_window(instance));
     }
     let refused = |refused| match refused {
@@ -150,10 +133,10 @@ pub async fn trim(call: Box<Call>) -> Result<Reply, Problem> {
     };
     let removed = match point.map_err(refused)? {
         Some(point) => {
-            let order = TrimOrder { board: instance.name_on_shards(&name), incarnation, point };
             let change = call.begin_change(REMOVED);
-            let removed = trim_board(api, &order, &found.as_of).await;
-            change.finish(&removed);
+            let on_shards = instance.name_on_shards(&name);
+            let removed = operations.trim(on_shards, (incarnation, point), &found.as_of).await;
+            change.finish_operation(&removed);
             removed?
         }
         None => Removed { entries: 0, token: found.as_of },

@@ -1,7 +1,5 @@
 //! Seasons: opening the next one, moving or cancelling one that is planned.
 
-use std::sync::Arc;
-
 use axum::http::StatusCode;
 use serde::Deserialize;
 
@@ -11,11 +9,9 @@ use crate::http::render::reply::Reply;
 use crate::http::request::call::Call;
 use crate::http::request::json_body::parse_body;
 use crate::http::request::params::Params;
-use crate::http::writes::boards::{ChangedSeasons, change_seasons};
-use crate::http::writes::options::read_wait;
+use crate::operations::{ChangedSeasons, Failure, SeasonChange, Wait};
 use crate::types::{AsOf, BoardName, Timestamp, quoted};
 use crate::window::{Instance, Window};
-use crate::writer::SeasonChange;
 
 /// What the log says of changes.
 const OPENED: &str = "a season of a board was opened";
@@ -79,7 +75,7 @@ fn begin_of(definition: &Definition, number: u32) -> Option<Timestamp> {
 
 pub async fn open(call: Box<Call>) -> Result<Reply, Problem> {
     let params = Params::parse(call.query(), &["wait", "force"])?;
-    read_wait(&call.api, &params)?;
+    params.write_options(Wait::UntilApplied)?;
     let force = params.flag("force")?;
     let (name, body) = (call.board_name()?, SeasonBody::parse(&call.body)?);
     let at = body.begin()?;
@@ -93,7 +89,7 @@ pub async fn open(call: Box<Call>) -> Result<Reply, Problem> {
     let ChangedSeasons { definition, token, changed } = change_of(&call, OPENED, &name, change).await?;
     // The one that was opened is the last that is planned.
     let seasons = definition.seasons.as_ref();
-    let last = seasons.and_then(|seasons| seasons.planned(call.api.now()).last().copied());
+    let last = seasons.and_then(|seasons| seasons.planned(call.api.operations.now()).last().copied());
     let number = number.or(last.map(|(number, _)| number)).unwrap_or_default();
     let begin = begin_of(&definition, number).unwrap_or_default();
     let reply = reply(&name, number, Some(begin), &token);
@@ -101,7 +97,7 @@ pub async fn open(call: Box<Call>) -> Result<Reply, Problem> {
 }
 
 pub async fn move_planned(call: Box<Call>) -> Result<Reply, Problem> {
-    read_wait(&call.api, &Params::parse(call.query(), &["wait"])?)?;
+    Params::parse(call.query(), &["wait"])?.write_options(Wait::UntilApplied)?;
     let (name, number) = (call.board_name()?, number_in_path(&call)?);
     let body = SeasonBody::parse(&call.body)?;
     let at = body.begin()?.filter(|_| body.name.is_none()).ok_or_else(|| {
@@ -113,15 +109,13 @@ pub async fn move_planned(call: Box<Call>) -> Result<Reply, Problem> {
 }
 
 pub async fn cancel(call: Box<Call>) -> Result<Reply, Problem> {
-    read_wait(&call.api, &Params::parse(call.query(), &["wait"])?)?;
+    Params::parse(call.query(), &["wait"])?.write_options(Wait::UntilApplied)?;
     let (name, number) = (call.board_name()?, number_in_path(&call)?);
     let change = SeasonChange::Cancel { number };
     let ChangedSeasons { token, .. } = change_of(&call, CANCELLED, &name, change).await?;
     Ok(reply(&name, number, None, &token))
 }
 
-/// In a task of its own: a client that leaves must not leave the seasons changed on some shards only.
-///
 /// # Arguments
 /// `what`: what the log says of it.
 async fn change_of(
@@ -130,14 +124,9 @@ async fn change_of(
     name: &BoardName,
     change: SeasonChange,
 ) -> Result<ChangedSeasons, Problem> {
-    let changing = change_seasons(Arc::clone(&call.api), name.clone(), change);
     let noted = call.begin_change(what);
-    let changed = tokio::spawn(async move {
-        let changed = changing.await;
-        noted.finish(&changed);
-        changed
-    });
-    changed.await.map_err(|_| Problem::internal())?
+    let noted = |changed: &Result<ChangedSeasons, Failure>| noted.finish_operation(changed);
+    Ok(call.api.operations.change_seasons(name.clone(), change, noted).await?)
 }
 
 /// # Arguments

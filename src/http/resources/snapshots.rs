@@ -29,18 +29,18 @@ pub async fn begin(call: Box<Call>) -> Result<Reply, Problem> {
     Params::parse(call.query(), &[])?;
     let snapshots = snapshots(&call)?;
     let stores: Vec<_> =
-        call.api.node.shards.iter().map(|shard| (shard.id, Arc::clone(&shard.store))).collect();
+        call.api.operations.node.shards.iter().map(|shard| (shard.id, Arc::clone(&shard.store))).collect();
     // Shards are copied one after the other. A board that is dropped in between would be on some only, and a
     // later shard might have forgotten the drop already.
-    let _unchanged = call.api.board_changes.lock().await;
+    let _unchanged = call.api.operations.board_changes.lock().await;
     let change = call.begin_change("a snapshot was begun");
     let copy = move || {
         let taken = snapshots.take(&stores).map_err(|why| failed(&why));
         change.finish(&taken);
         taken
     };
-    let taken = call.api.offload.read_disk(call.permit(), copy).await??;
-    let shard_count = call.api.node.shard_count();
+    let taken = call.api.operations.offload.read_disk(call.permit(), copy).await??;
+    let shard_count = call.api.operations.node.shard_count();
     Ok(Reply::sized(SHARD_BYTES * taken.shards.len(), |object| write(object, shard_count, &taken))
         .with_status(StatusCode::CREATED))
 }
@@ -76,9 +76,10 @@ pub async fn file(call: Box<Call>) -> Result<Reply, Problem> {
     let (snapshot, file) = (call.segment("snapshot").to_owned(), call.segment("file").to_owned());
     let shard = number(call.segment("shard")).ok_or_else(|| failed(&SnapshotError::Unknown))?;
     // The most that it may come to, before any of it is read.
-    call.in_progress.count_answer(usize::try_from(length).unwrap_or(usize::MAX))?;
+    call.reading.in_progress.count_answer(usize::try_from(length).unwrap_or(usize::MAX))?;
     let read = move || snapshots.read(&snapshot, shard, &file, offset, length);
-    let piece = call.api.offload.read_disk(call.permit(), read).await?.map_err(|why| failed(&why))?;
+    let piece =
+        call.api.operations.offload.read_disk(call.permit(), read).await?.map_err(|why| failed(&why))?;
     let checksum = append_checksum(0, &piece);
     Ok(Reply::piece(piece, checksum))
 }
@@ -87,7 +88,7 @@ pub async fn delete(call: Box<Call>) -> Result<Reply, Problem> {
     Params::parse(call.query(), &[])?;
     let (snapshots, snapshot) = (snapshots(&call)?, call.segment("snapshot").to_owned());
     let release = move || snapshots.release(&snapshot).map(|()| snapshot);
-    let released = call.api.offload.read_disk(call.permit(), release).await?;
+    let released = call.api.operations.offload.read_disk(call.permit(), release).await?;
     let snapshot = released.map_err(|why| failed(&why))?;
     Ok(Reply::object(|object| object.text("snapshot", &snapshot)))
 }

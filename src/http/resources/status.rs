@@ -10,11 +10,10 @@ use crate::http::render::reply::Reply;
 use crate::http::request::call::Call;
 use crate::http::request::params::Params;
 use crate::http::resources::known_nodes;
+use crate::operations::{KnownNode, QueueLevel, QueueRoom};
 use crate::query::ShardHandle;
-use crate::queue::nats::KnownNode;
 use crate::state_lock::Purpose;
 use crate::types::ShardId;
-use crate::writer::{QueueLevel, QueueRoom};
 
 pub async fn get(call: Box<Call>) -> Result<Reply, Problem> {
     Params::parse(call.query(), &[])?;
@@ -26,12 +25,12 @@ pub async fn get(call: Box<Call>) -> Result<Reply, Problem> {
             || far_ahead(&call.api).next().is_some()
             || with_long_waits(&call.api).next().is_some();
         object.bool("degraded", is_degraded);
-        let others = call.api.peers.as_ref().map(|peers| peers.all()).unwrap_or_default();
-        object.text("node", call.api.this_node.name.as_str());
+        let others = call.api.operations.other_nodes();
+        object.text("node", call.api.operations.this_node.name.as_str());
         known_nodes::write_nodes(object, &call.api, &others);
-        object.array("shards", call.api.node.all_shards(), |out, id| {
+        object.array("shards", call.api.operations.node.all_shards(), |out, id| {
             let mut object = Object::begin(out);
-            let own = call.api.node.owned(id);
+            let own = call.api.operations.node.owned(id);
             match own {
                 Some(shard) if call.confined_to().is_some() => write_progress_only(&mut object, shard),
                 Some(shard) => write_shard(&call.api, &mut object, shard),
@@ -39,7 +38,7 @@ pub async fn get(call: Box<Call>) -> Result<Reply, Problem> {
                 None => write_other_shard(&mut object, id, &others),
             }
             let own = own.map(|shard| (shard, lag(shard)));
-            known_nodes::write_owners(&mut object, &call.api.this_node, id, own, &others);
+            known_nodes::write_owners(&mut object, &call.api.operations.this_node, id, own, &others);
             object.end();
         });
     }))
@@ -54,11 +53,14 @@ fn lag(shard: &ShardHandle) -> u64 {
 /// process did not run or hear of NATS, the lag is unknown until the streams' ends were asked for.
 pub fn is_ready(api: &Api) -> bool {
     // Every shard is looked at, also behind one that is not ready: its own lag is remembered.
-    api.node.shards.iter().zip(&api.lagging).fold(!api.node.is_stale(), |ready, (shard, lagging)| {
-        let lags = is_lagging(lagging.load(Ordering::Relaxed), lag(shard), api.limits.lag);
-        lagging.store(lags, Ordering::Relaxed);
-        ready && shard.health.takes_writes() && !lags
-    })
+    api.operations.node.shards.iter().zip(&api.lagging).fold(
+        !api.operations.node.is_stale(),
+        |ready, (shard, lagging)| {
+            let lags = is_lagging(lagging.load(Ordering::Relaxed), lag(shard), api.limits.lag);
+            lagging.store(lags, Ordering::Relaxed);
+            ready && shard.health.takes_writes() && !lags
+        },
+    )
 }
 
 /// Whether a shard lags too much to be called ready. Once it does, it has to get down to half the limit: a
@@ -72,6 +74,7 @@ fn is_lagging(was_lagging: bool, lag: u64, limit: u64) -> bool {
 /// So it is while something is wrong with the queue that an operator has to change.
 pub fn shards_with_troubled_queues(api: &Api) -> impl Iterator<Item = (ShardId, Arc<QueueRoom>)> {
     let rooms = api
+        .operations
         .node
         .shards
         .iter()
@@ -82,7 +85,8 @@ pub fn shards_with_troubled_queues(api: &Api) -> impl Iterator<Item = (ShardId, 
 /// Shards of whose files something was found damaged. The node answers what it holds in memory, which is
 /// nearly everything, and nothing says that another node would do better: so it stays in service.
 pub fn damaged(api: &Api) -> impl Iterator<Item = (ShardId, Arc<str>)> {
-    api.node
+    api.operations
+        .node
         .shards
         .iter()
         .filter_map(|shard| Some((shard.id, shard.health.get(|health| health.damage.clone())?)))
@@ -90,12 +94,13 @@ pub fn damaged(api: &Api) -> impl Iterator<Item = (ShardId, Arc<str>)> {
 
 /// Shards whose time is far ahead of this node's clock, in seconds.
 pub fn far_ahead(api: &Api) -> impl Iterator<Item = (ShardId, u64)> {
-    api.node.shards.iter().filter_map(|shard| Some((shard.id, shard.health.seconds_far_ahead()?)))
+    api.operations.node.shards.iter().filter_map(|shard| Some((shard.id, shard.health.seconds_far_ahead()?)))
 }
 
 /// Shards whose jobs have waited long for a board that is not defined.
 pub fn with_long_waits(api: &Api) -> impl Iterator<Item = ShardId> {
-    api.node
+    api.operations
+        .node
         .shards
         .iter()
         .filter(|shard| shard.health.get(|health| health.jobs_wait_long))
@@ -144,7 +149,7 @@ pub fn write_shard(api: &Api, object: &mut Object<'_>, shard: &ShardHandle) {
     let members = shard.state.read(Purpose::Gauges).members.len();
     object.count("members", u64::try_from(members).unwrap_or(u64::MAX));
     object.count("rejects", shard.health.get(|health| health.jobs_rejected));
-    if api.publishers.of(shard.id).stores_before_apply() {
+    if api.operations.has_streams() {
         object.count("parked", shard.health.get(|health| health.jobs_parked));
         write_room(object, shard.health.get(|health| health.queue_room.clone()).as_deref());
         write_copying(object, shard);

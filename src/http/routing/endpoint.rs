@@ -11,9 +11,7 @@ use axum::response::{IntoResponse, Response};
 
 use crate::access::Grant;
 use crate::http::api::Api;
-use crate::http::guard::admission::count_shed;
 use crate::http::guard::authorize::Needs;
-use crate::http::guard::in_progress::InProgress;
 use crate::http::render::problem::Problem;
 use crate::http::render::reply::Reply;
 use crate::http::request::body::refuse;
@@ -24,6 +22,8 @@ use crate::http::request::metrics::{NO_ROUTE, Responses, RouteMetrics};
 use crate::http::routing::request_span::{self, TracedRoute};
 use crate::http::routing::taken::RouteTakes;
 use crate::http::turn;
+use crate::operations::InProgress;
+use crate::operations::count_shed;
 use crate::traces;
 
 /// Requests with longer bodies are offloaded: some 200 jobs take so long to read and to answer that other
@@ -202,7 +202,7 @@ impl<H: Handler> Measured<H> {
                 // Those of a list are separated by commas. More may be in texts: it need not be exact.
                 let separators = memchr::memchr_iter(b',', &call.body).count();
                 let items = separators + usize::from(!call.body.is_empty());
-                let lookups = items * usize::from(call.api.node.shard_count());
+                let lookups = items * usize::from(call.api.operations.node.shard_count());
                 are_many(lookups, turn::has_others()) || entries > ENTRIES_INLINE
             }
             Work::Offloaded(_) => true,
@@ -223,8 +223,8 @@ impl<H: Handler> Measured<H> {
         self.takes.check(&call)?;
         turn::begin_request();
         // After its body is read: a slow body keeps no other request out.
-        call.in_progress.admit()?;
-        let in_progress = in_progress.insert(Arc::clone(&call.in_progress));
+        call.reading.in_progress.admit()?;
+        let in_progress = in_progress.insert(Arc::clone(&call.reading.in_progress));
         let entries = match self.work {
             Work::InlineIfFew(_) => call.query().map_or(0, entries_asked),
             Work::Inline(_) | Work::Offloaded(_) => 0,
@@ -236,7 +236,7 @@ impl<H: Handler> Measured<H> {
         let reply = if self.is_offloaded(&call, entries) {
             let api = Arc::clone(&call.api);
             let work = traces::carried(self.handler().handle(call));
-            let answered = Box::pin(api.offload.run(work)).await;
+            let answered = Box::pin(api.operations.offload.run(work)).await;
             answered.unwrap_or_else(|| Err(Problem::internal()))
         } else {
             self.handler().handle(call).await
@@ -249,7 +249,7 @@ impl<H: Handler> Measured<H> {
         let counted = in_progress.count_answer(reply.as_ref().map_or_else(Problem::bytes, Reply::bytes));
         match (reply, counted) {
             // A write is done, and so it is answered.
-            (Ok(_), Err(problem)) if self.only_reads => Err(problem),
+            (Ok(_), Err(failure)) if self.only_reads => Err(failure.into()),
             (reply, _) => reply,
         }
     }
@@ -303,7 +303,7 @@ where
         let answer = async {
             let call = Call::read(api, head, grant, body, Arc::clone(&self.metrics)).await?;
             self.takes.check(&call)?;
-            call.in_progress.admit()?;
+            call.reading.in_progress.admit()?;
             (self.handler)(call).await
         };
         let answer = answer.await;

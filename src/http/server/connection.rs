@@ -17,7 +17,6 @@ use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use crate::http::guard::admission::HeadBytes;
 use crate::http::guard::refusal_log::ClientAddress;
 use crate::http::server::activity::{Activity, Overdue};
 use crate::http::server::cleartext::{self, is_cleartext};
@@ -28,6 +27,7 @@ use crate::http::server::observed_stream::ObservedStream;
 use crate::http::server::requests::ConnectionRequests;
 use crate::http::server::socket::{ClientEnd, Disconnect, split};
 use crate::http::server::timeouts::ClientTimeouts;
+use crate::operations::HeadBytes;
 
 /// The longest head of a request, in bytes: a member on 1,000 boards takes 66 KiB in its path. hyper is given
 /// little at a time, so that a head is not much longer than this when it is refused.
@@ -70,7 +70,7 @@ pub async fn serve(
         context: Arc::clone(&context),
         client: ClientAddress(client.to_canonical()),
     };
-    let heads = HeadBytes::none(&context.api.admission);
+    let heads = HeadBytes::none(&context.api.operations.admission);
     let conditions = CloseConditions { activity: Arc::clone(&activity), timeouts, stage };
     let Some(tls) = &context.tls else {
         let (stream, disconnect) = split(stream);

@@ -8,10 +8,10 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use crate::http::guard::admission::{FIRST_HEAD_BYTES, HeadBytes};
 use crate::http::server::activity::Activity;
 use crate::http::server::ended::count_ended;
 use crate::http::turn;
+use crate::operations::{FIRST_HEAD_BYTES, HeadBytes};
 
 thread_local! {
     /// What a thread reads into. hyper's buffer grows with what it is given at once, and keeps what it has

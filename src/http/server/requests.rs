@@ -14,7 +14,6 @@ use hyper::Request;
 use hyper::body::{Body as _, Frame, Incoming};
 use hyper::service::Service;
 
-use crate::http::guard::admission::{HeadBytes, count_shed};
 use crate::http::guard::framing;
 use crate::http::guard::loopback::is_local;
 use crate::http::guard::origin::{Page, is_followed_link};
@@ -28,6 +27,7 @@ use crate::http::routing::endpoint::Answered;
 use crate::http::server::activity::Activity;
 use crate::http::server::context::ServerContext;
 use crate::http::server::cors;
+use crate::operations::{HeadBytes, count_shed};
 
 /// What overflow connections are answered.
 const PROBES: [&str; 3] = ["/healthz", "/readyz", "/metrics"];

@@ -28,6 +28,7 @@ use crate::http::routing::router::Router;
 use crate::http::routing::routes::operations;
 use crate::http::{Api, Limits, router};
 use crate::job::{Reject, RejectCode, Targets};
+use crate::operations::{Operations, RequestLimits, ThisNode};
 use crate::query::{Node, ShardHandle};
 use crate::queue::publisher::Publisher;
 use crate::queue::{Publishers, embedded};
@@ -72,20 +73,21 @@ const UNHEARD: i64 = 667;
 
 /// A service of so many shards.
 pub fn start(shards: u16) -> Fixture {
-    start_with(shards, Limits::default())
+    start_with(shards, RequestLimits::default())
 }
 
-fn start_with(shards: u16, limits: Limits) -> Fixture {
+fn start_with(shards: u16, limits: RequestLimits) -> Fixture {
     start_guarded(shards, limits, None)
 }
 
-fn start_guarded(shards: u16, limits: Limits, access: Option<Arc<ActiveTokens>>) -> Fixture {
+fn start_guarded(shards: u16, limits: RequestLimits, access: Option<Arc<ActiveTokens>>) -> Fixture {
     let registry = Arc::new(Registry::new(true));
     let started = (0..shards).map(|number| start_shard(ShardId(number), Arc::clone(&registry)));
     let (handles, publishers) = started.unzip();
     let (node, publishers) = (Arc::new(Node::in_memory(handles)), Arc::new(Publishers::new(publishers)));
     let render = Arc::new(|| "ranktree_build_info 1\n".to_owned());
-    let api = Arc::new(Api::new(node, publishers, registry, render, limits, access, None));
+    let operations = Operations::new(node, publishers, registry, limits, ThisNode::unnamed(), None);
+    let api = Arc::new(Api::new(Arc::new(operations), render, Limits::default(), access, None));
     Fixture { router: router(Arc::clone(&api)), api }
 }
 

@@ -20,10 +20,10 @@ const HANGS_AFTER: Duration = Duration::from_secs(120);
 #[tokio::test]
 async fn offloaded_work_is_dropped_with_its_request_and_its_panic_is_contained() {
     let fixture = start(1);
-    assert_eq!(fixture.api.offload.run(async { 7 }).await, Some(7));
-    assert_eq!(fixture.api.offload.run(async { assert!(never(), "it panics") }).await, None);
+    assert_eq!(fixture.api.operations.offload.run(async { 7 }).await, Some(7));
+    assert_eq!(fixture.api.operations.offload.run(async { assert!(never(), "it panics") }).await, None);
     let (held, released) = oneshot::channel::<()>();
-    let work = fixture.api.offload.run(async move {
+    let work = fixture.api.operations.offload.run(async move {
         let _held = held;
         pending::<()>().await;
     });
@@ -119,8 +119,12 @@ fn requests_on_the_same_thread_are_answered_while_others_are_offloaded() {
     let (long, others) = connections.split_at_mut(THREADS);
     let wait_for = |in_work: usize, what: &str| {
         let began = Instant::now();
-        while fixture.api.admission.requests() != in_work {
-            assert!(began.elapsed() < HANGS_AFTER, "{what}: {} in work", fixture.api.admission.requests());
+        while fixture.api.operations.admission.requests() != in_work {
+            assert!(
+                began.elapsed() < HANGS_AFTER,
+                "{what}: {} in work",
+                fixture.api.operations.admission.requests()
+            );
             std::thread::yield_now();
         }
     };
@@ -134,7 +138,7 @@ fn requests_on_the_same_thread_are_answered_while_others_are_offloaded() {
         ("GET", "/v1/boards/a/histogram?edges=20,30,40", ""),
         ("GET", "/v1/boards/a/percentiles?p=50", ""),
     ] {
-        let writing = fixture.api.node.shards[0].state.write(Purpose::Apply);
+        let writing = fixture.api.operations.node.shards[0].state.write(Purpose::Apply);
         for connection in &mut *long {
             connection.send(method, path, body);
         }
@@ -142,7 +146,7 @@ fn requests_on_the_same_thread_are_answered_while_others_are_offloaded() {
         for other in &mut *others {
             assert_eq!(other.asks("/healthz"), "HTTP/1.1 200 OK", "beside {path}");
         }
-        assert_eq!(fixture.api.admission.requests(), THREADS, "{path}");
+        assert_eq!(fixture.api.operations.admission.requests(), THREADS, "{path}");
         drop(writing);
         for connection in &mut *long {
             assert_eq!(connection.answer(), "HTTP/1.1 200 OK", "{path}");

@@ -4,10 +4,10 @@ use axum::body::{Body, to_bytes};
 use axum::http::Request;
 use serde_json::{Value, json};
 
-use crate::http::Limits;
 use crate::http::guard::authorize::Needs;
 use crate::http::routing::routes::operations;
 use crate::http::tests::{start, start_with};
+use crate::operations::RequestLimits;
 use crate::queue::MessageOrder;
 use crate::types::{MemberId, ShardId};
 use crate::writer::{OutcomeDetail, ShardState};
@@ -246,7 +246,7 @@ async fn probes_and_the_status_report_the_shards_states() {
     assert_eq!(service.get("/metrics").await, json!("ranktree_build_info 1\n"));
     let status = service.get("/v1/status").await;
     assert_eq!(status["shards"].as_array().map(Vec::len), Some(2));
-    let home = service.api.node.home_of(&MemberId::new("m").expect("a good id"));
+    let home = service.api.operations.node.home_of(&MemberId::new("m").expect("a good id"));
     let shard = &status["shards"][home.index()];
     for (name, value) in [
         ("owner", json!("local")),
@@ -258,7 +258,7 @@ async fn probes_and_the_status_report_the_shards_states() {
     ] {
         assert_eq!(shard[name], value, "{name}");
     }
-    let health = &service.api.node.shards[home.index()].health;
+    let health = &service.api.operations.node.shards[home.index()].health;
     health.set_state(ShardState::Halted("its disk is gone".to_owned()));
     assert_eq!(service.get("/healthz").await, json!("ok\n"));
     assert_eq!(service.get("/v1/boards/a/top").await["stale"], json!(true));
@@ -277,7 +277,7 @@ async fn probes_and_the_status_report_the_shards_states() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn too_many_requests_are_shed_but_probes_answer() {
-    let service = start_with(1, Limits { requests_in_flight: 1, ..Limits::default() });
+    let service = start_with(1, RequestLimits { requests_in_flight: 1, ..RequestLimits::default() });
     service.put("/v1/boards/a/members/m", r#"{"score":1}"#).await;
     let waiting = service.send("PUT", "/v1/boards/a/members/n", r#"{"score":667}"#);
     let mut waiting = Box::pin(waiting);
@@ -297,7 +297,7 @@ async fn too_many_requests_are_shed_but_probes_answer() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_read_that_waits_for_a_write_holds_no_permit_and_may_be_shed_afterwards() {
-    let service = start_with(1, Limits { requests_in_flight: 1, ..Limits::default() });
+    let service = start_with(1, RequestLimits { requests_in_flight: 1, ..RequestLimits::default() });
     service.put("/v1/boards/a/members/m", r#"{"score":1}"#).await;
     let mut waiting = Box::pin(service.send("GET", "/v1/boards/a?after=0:3&timeout_ms=60000", ""));
     let others = async {
@@ -312,7 +312,7 @@ async fn a_read_that_waits_for_a_write_holds_no_permit_and_may_be_shed_afterward
     // It needs a permit again once it has waited.
     let mut unheard = Box::pin(service.send("PUT", "/v1/boards/a/members/o", r#"{"score":667}"#));
     let applied = async {
-        let publisher = service.api.publishers.of(ShardId(0));
+        let publisher = service.api.operations.publishers.of(ShardId(0));
         let order = MessageOrder::default();
         publisher.publish_jobs(Vec::new(), order, OutcomeDetail::Changed).await.expect("it is applied");
     };
@@ -327,7 +327,7 @@ async fn a_read_that_waits_for_a_write_holds_no_permit_and_may_be_shed_afterward
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn bodies_have_a_budget_together() {
-    let service = start_with(1, Limits { body_bytes_in_flight: 100, ..Limits::default() });
+    let service = start_with(1, RequestLimits { body_bytes_in_flight: 100, ..RequestLimits::default() });
     for _ in 0..3 {
         // What a request took is there again for the next one.
         service.put("/v1/boards/a/members/m", &format!("{{\"score\":1{}}}", " ".repeat(80))).await;
@@ -338,7 +338,7 @@ async fn bodies_have_a_budget_together() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn answers_have_a_budget_together_and_a_write_that_may_exceed_it_is_not_published() {
-    let limits = Limits { answer_bytes_in_flight: 40_000, ..Limits::default() };
+    let limits = RequestLimits { answer_bytes_in_flight: 40_000, ..RequestLimits::default() };
     let service = start_with(1, limits);
     let jobs = |first: usize, count: usize| {
         let job = |number| format!(r#"{{"board":"a","member":"m{number}","score":1}}"#);
@@ -370,7 +370,7 @@ async fn answers_have_a_budget_together_and_a_write_that_may_exceed_it_is_not_pu
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_request_keeps_its_permit_until_its_answer_is_written() {
-    let service = start_with(1, Limits { requests_in_flight: 1, ..Limits::default() });
+    let service = start_with(1, RequestLimits { requests_in_flight: 1, ..RequestLimits::default() });
     service.put("/v1/boards/a/members/m", r#"{"score":1}"#).await;
     let held = service.answered("GET", "/v1/boards/a/top").await;
     service.check_refusals(&[("GET", "/v1/boards/a", "", 503, "overloaded")]).await;
@@ -382,7 +382,7 @@ async fn a_request_keeps_its_permit_until_its_answer_is_written() {
 async fn a_node_whose_jobs_wait_long_for_a_board_says_so() {
     let service = start(2);
     assert_eq!(service.get("/readyz").await, json!("ready\n"));
-    service.api.node.shards[1].health.set(|health| health.jobs_wait_long = true);
+    service.api.operations.node.shards[1].health.set(|health| health.jobs_wait_long = true);
     let ready = service.get("/readyz").await;
     let ready = ready.as_str().expect("text");
     assert!(ready.starts_with("ready, degraded\nshard 1: jobs wait long for a board"), "{ready}");

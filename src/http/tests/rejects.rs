@@ -24,7 +24,7 @@ fn stored() -> Stored {
     let service = start(SHARDS);
     let folder = tempfile::tempdir().expect("a temporary folder");
     let resources = StorageResources::new(8 << 20, SHARDS);
-    for shard in &service.api.node.shards {
+    for shard in &service.api.operations.node.shards {
         let path = folder.path().join(shard.id.to_string());
         let store = Store::open(&path, shard.id, SHARDS, &resources).expect("a new directory");
         shard.store.put(Arc::new(store));
@@ -43,7 +43,8 @@ impl Stored {
         let sequence = rejects.last().expect("there are some").sequence;
         let applied = Applied { sequence, ..Applied::default() };
         let delta = DeltaEncoder::new(sequence, applied, &[], 0).finish();
-        let store = self.service.api.node.shards[ShardId(shard).index()].store.get().expect("it is open");
+        let store =
+            self.service.api.operations.node.shards[ShardId(shard).index()].store.get().expect("it is open");
         store.commit(&Commit { applied, delta, rejects, ..Commit::default() }, false).expect("it is written");
     }
 
@@ -147,7 +148,7 @@ async fn wrong_parameters_of_rejects_are_refused_with_the_reason() {
         assert!(problem["detail"].as_str().is_some_and(|detail| detail.contains(said)), "{problem}");
     }
     // While the writer reopens one store, the rejects of other shards can still be read.
-    service.api.node.shards[1].store.take();
+    service.api.operations.node.shards[1].store.take();
     let (status, problem) = service.send("GET", "/v1/rejects", "").await;
     assert_eq!((status, &problem["code"]), (StatusCode::SERVICE_UNAVAILABLE, &"shard_unavailable".into()));
     assert_eq!(stored.all("shard=0").await.0, [(0, 2, 0), (0, 1, 0)]);
@@ -159,7 +160,7 @@ async fn rejects_that_are_damaged_are_refused_as_such_and_the_node_says_so() {
     let stored = stored();
     stored.commit(1, vec![reject(1, 0, 1, RejectCode::BadScore)]);
     stored.commit(0, vec![reject(2, 0, 1, RejectCode::BadScore)]);
-    let shard = &stored.service.api.node.shards[1];
+    let shard = &stored.service.api.operations.node.shards[1];
     let store = shard.store.get().expect("it is open");
     assert_eq!(store.first_damage(), None);
     let key = store.keys_from(&[0x03]).expect("readable").remove(0);

@@ -43,7 +43,7 @@ async fn lengths_of_a_board_change_and_its_windows_do_not() {
             assert_eq!(board["season"], json!({"starts": "2020-01-01T00:00:00Z", "every": "1w"}));
             let told = (&board["grace"], &board["entry_ttl"], &board["keep"]);
             assert_eq!(told, (&json!("1h"), &json!("30d"), &json!(3)));
-            for shard in &service.api.node.shards {
+            for shard in &service.api.operations.node.shards {
                 let state = shard.state.read(Purpose::Read);
                 let definition = &state.board("arena").expect("it is there").definition;
                 let Some(Seasons::Regular(series)) = &definition.seasons else { panic!("{definition:?}") };
@@ -122,7 +122,7 @@ async fn manual_seasons_are_opened_one_after_the_other() {
             let same = format!(r#"{{"windows":["all","season"],"season":"manual","keep":{keep}}}"#);
             let (status, answer) = service.send("PUT", board, &same).await;
             assert_eq!((status, &answer["season"]), (StatusCode::OK, &json!("manual")));
-            for shard in &service.api.node.shards {
+            for shard in &service.api.operations.node.shards {
                 let state = shard.state.read(Purpose::Read);
                 let definition = &state.board("league").expect("it is there").definition;
                 let Some(Seasons::Manual(begins)) = &definition.seasons else { panic!("{definition:?}") };
@@ -224,7 +224,7 @@ async fn a_season_that_begins_in_a_moment_is_neither_moved_nor_cancelled() {
         let shown = service.get(board).await;
         let planned = json!([{"name": "s1", "begin": first["begin"]}]);
         assert!(shown["planned_seasons"] == planned || shown["planned_seasons"] == json!([]), "{shown}");
-        for shard in &service.api.node.shards {
+        for shard in &service.api.operations.node.shards {
             let state = shard.state.read(Purpose::Read);
             let definition = &state.board("league").expect("it is there").definition;
             let Some(Seasons::Manual(begins)) = &definition.seasons else { panic!("{definition:?}") };

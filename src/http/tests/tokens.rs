@@ -9,9 +9,10 @@ use serde_json::{Value, json};
 use crate::access::{ActiveTokens, CONFINED_BOARDS_MAX, Scope, Secret, Tokens};
 use crate::http::guard::authorize::{BoardCheck, Needs};
 use crate::http::openapi::operation::{Method, Operation};
+use crate::http::router;
 use crate::http::routing::routes::operations;
 use crate::http::tests::{Fixture, start_guarded};
-use crate::http::{Limits, router};
+use crate::operations::RequestLimits;
 use crate::types::BoardName;
 use crate::writer::ShardState;
 
@@ -36,7 +37,7 @@ fn guarded() -> Guarded {
         }
     }
     let access = Arc::new(ActiveTokens::new(Tokens::parse(&list.concat()).expect("a good list")));
-    Guarded { service: start_guarded(2, Limits::default(), Some(access)), all, confined }
+    Guarded { service: start_guarded(2, RequestLimits::default(), Some(access)), all, confined }
 }
 
 impl Guarded {
@@ -219,7 +220,7 @@ async fn a_confined_token_sees_and_changes_its_boards_only() {
 async fn readiness_shows_states_and_no_reasons_where_tokens_are_configured() {
     let guarded = guarded();
     let halted = ShardState::Halted("/secrets/nats.password cannot be read".to_owned());
-    guarded.service.api.node.shards[1].health.set_state(halted);
+    guarded.service.api.operations.node.shards[1].health.set_state(halted);
     let (status, problem) = guarded.service.send("GET", "/readyz", "").await;
     assert_eq!(status, 503);
     let states = json!([{"shard": 0, "state": "live"}, {"shard": 1, "state": "halted"}]);
@@ -232,7 +233,7 @@ async fn readiness_shows_states_and_no_reasons_where_tokens_are_configured() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_tokens_everybody_may_do_everything() {
     let guarded = guarded();
-    let open = router(Arc::clone(&start_guarded(1, Limits::default(), None).api));
+    let open = router(Arc::clone(&start_guarded(1, RequestLimits::default(), None).api));
     let request = Request::builder()
         .uri("/v1/boards")
         .header(header::AUTHORIZATION, format!("Bearer {}", guarded.all[0].reveal()));
@@ -270,13 +271,13 @@ fn limited() -> (Fixture, [Secret; 3]) {
         })
         .collect();
     let access = Arc::new(ActiveTokens::new(Tokens::parse(&list.concat()).expect("a good list")));
-    (start_guarded(2, Limits::default(), Some(access)), secrets)
+    (start_guarded(2, RequestLimits::default(), Some(access)), secrets)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_token_makes_no_more_boards_than_its_limit() {
     let (service, [write, admin, other]) = limited();
-    let registry = Arc::clone(&service.api.registry);
+    let registry = Arc::clone(&service.api.operations.registry);
     let guarded = Guarded {
         service,
         all: [(); 3].map(|()| Secret::random().expect("random")),

@@ -30,23 +30,23 @@ fn define(service: &Fixture, board: &str, windows: &[Window], seasons: Option<Se
     let definition = Definition { windows: windows.to_vec(), seasons, ..Definition::default() };
     definition.validate().expect("a good definition");
     let board = BoardName::new(board).expect("a good name");
-    let defined = service.api.registry.define(&board, definition);
+    let defined = service.api.operations.registry.define(&board, definition);
     assert!(matches!(defined, Ok(Defined::Created(_))), "{board} is new");
-    for shard in 0..service.api.node.shards.len() {
+    for shard in 0..service.api.operations.node.shards.len() {
         bring(service, shard, &board);
     }
 }
 
 /// Brings a board or an instance to a shard.
 fn bring(service: &Fixture, shard: usize, on_shard: &BoardName) {
-    let known = service.api.registry.get(on_shard.split().0).expect("it is defined");
+    let known = service.api.operations.registry.get(on_shard.split().0).expect("it is defined");
     let event = BoardEvent::Define {
         board: on_shard.clone(),
         incarnation: known.incarnation,
         number: None,
         definition: Arc::clone(&known.definition),
     };
-    let mut state = service.api.node.shards[shard].state.write(Purpose::Apply);
+    let mut state = service.api.operations.node.shards[shard].state.write(Purpose::Apply);
     let applied = state.applied;
     state.apply(&Step { events: vec![event], applied, ..Step::default() });
 }
@@ -55,11 +55,11 @@ fn bring(service: &Fixture, shard: usize, on_shard: &BoardName) {
 fn enter(service: &Fixture, on_shard: &str, member: &str, score: i64) {
     let (board, member) =
         (BoardName::of_shard(on_shard).expect("good"), MemberId::new(member).expect("good"));
-    let home = service.api.node.home_of(&member).index();
-    if service.api.node.shards[home].state.read(Purpose::Read).board(on_shard).is_none() {
+    let home = service.api.operations.node.home_of(&member).index();
+    if service.api.operations.node.shards[home].state.read(Purpose::Read).board(on_shard).is_none() {
         bring(service, home, &board);
     }
-    let mut state = service.api.node.shards[home].state.write(Purpose::Apply);
+    let mut state = service.api.operations.node.shards[home].state.write(Purpose::Apply);
     let found = state.board(on_shard).expect("just defined");
     let (tree, definition) = (found.all, Arc::clone(&found.definition));
     let score = Score::new(&[score]).expect("one key");

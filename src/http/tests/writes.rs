@@ -28,7 +28,7 @@ async fn many_jobs_are_answered_one_by_one_in_their_order() {
         let path = format!("/v1/boards/arena?after={token}");
         assert_eq!(service.get(&path).await["totals"]["all"], json!(499));
         // One message holds at most 64 jobs, and all of a request's are published before any is waited for.
-        let most = service.api.node.shards.iter().map(|shard| shard.applied.get().0).max();
+        let most = service.api.operations.node.shards.iter().map(|shard| shard.applied.get().0).max();
         assert!(most >= Some(500 / 64 / u64::from(shards)), "{most:?}");
         let (status, one) = service.send("POST", "/v1/jobs", &job(600)).await;
         assert_eq!((status, &one["results"][0]["entry"]["rank"]), (StatusCode::OK, &json!(1)));
@@ -162,7 +162,7 @@ async fn boards_are_defined_listed_and_dropped() {
             )
             .await;
         assert_eq!((status, &board["keep"]), (StatusCode::OK, &json!(3)));
-        for shard in &service.api.node.shards {
+        for shard in &service.api.operations.node.shards {
             let state = shard.state.read(Purpose::Read);
             assert_eq!(state.board("race").map(|board| board.definition.keep), Some(3));
         }
@@ -170,7 +170,7 @@ async fn boards_are_defined_listed_and_dropped() {
             r#"{"keys":[{"name":"t","order":"asc","max":9}],"policy":"best","ties":"last","keep":3}"#;
         let (status, board) = service.send("PUT", "/v1/boards/race", bounded).await;
         assert_eq!((status, &board["keys"][0]["max"]), (StatusCode::OK, &json!(9)));
-        for shard in &service.api.node.shards {
+        for shard in &service.api.operations.node.shards {
             let state = shard.state.read(Purpose::Read);
             assert_eq!(state.board("race").map(|board| board.definition.keys[0].max), Some(9));
         }
@@ -239,14 +239,14 @@ async fn boards_are_trimmed_and_cleared() {
         assert_eq!(total("arena:trim").await, 700);
         assert_eq!(post("/v1/boards/arena:trim:clear", "{}").await, (json!("arena:trim"), json!(700)));
         assert_eq!((total("arena").await, total("arena:trim").await), (200, 0));
-        let before = service.api.node.shards[0]
+        let before = service.api.operations.node.shards[0]
             .state
             .read(Purpose::Read)
             .board("arena")
             .map(|board| board.incarnation);
         assert_eq!(post("/v1/boards/arena:clear?wait=applied", "").await, (json!("arena"), json!(200)));
         assert_eq!(total("arena").await, 0);
-        for shard in &service.api.node.shards {
+        for shard in &service.api.operations.node.shards {
             assert!(shard.state.read(Purpose::Read).board("arena").map(|board| board.incarnation) > before);
         }
         assert_eq!(
@@ -344,7 +344,7 @@ async fn a_drop_that_every_shard_has_made_is_not_remembered() {
         service.put("/v1/boards/a", "{}").await;
         let (status, answer) = service.send("DELETE", "/v1/boards/a", "").await;
         assert_eq!(status, StatusCode::OK, "{answer}");
-        for shard in &service.api.node.shards {
+        for shard in &service.api.operations.node.shards {
             assert_eq!(shard.state.read(Purpose::Read).dropped().iter().count(), 0);
         }
     }

@@ -8,7 +8,7 @@ use crate::http::openapi::schemas::jobs::reject_codes;
 use crate::http::openapi::schemas::parts::{
     AS_OF_PATTERN, array, as_of, count, missing, object, object_with, stale,
 };
-use crate::writer::QueueLevel;
+use crate::operations::QueueLevel;
 
 /// Fields that a shard has only with NATS, only on a node that owns it, or only for a token of all boards.
 const OF_SOME_ONLY: [&str; 9] = [

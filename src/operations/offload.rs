@@ -7,8 +7,8 @@ use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-use crate::http::guard::admission::RequestPermit;
-use crate::http::render::problem::Problem;
+use crate::operations::admission::RequestPermit;
+use crate::operations::failure::Failure;
 
 /// Requests that read much from the disk at a time. Most of it is cached in memory, so more would only share
 /// the cores.
@@ -48,12 +48,12 @@ impl Offload {
         &self,
         permit: Option<Arc<RequestPermit>>,
         read: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<T, Problem> {
-        let turn = Arc::clone(&self.disk_reads).acquire_owned().await.map_err(|_| Problem::internal())?;
+    ) -> Result<T, Failure> {
+        let turn = Arc::clone(&self.disk_reads).acquire_owned().await.map_err(|_| Failure::Internal)?;
         let read = move || {
             let (_permit, _turn) = (permit, turn);
             read()
         };
-        tokio::task::spawn_blocking(read).await.map_err(|_| Problem::internal())
+        tokio::task::spawn_blocking(read).await.map_err(|_| Failure::Internal)
     }
 }

@@ -1,20 +1,19 @@
 //! Jobs that an owner on another node applies while the client waits.
 //!
 //! Knows: that the owner answers as `POST /v1/jobs?wait=applied` does, and how jobs are cut into requests
-//! whose answers fit into a message. Must not know: how the jobs get there (`queue::RemoteWriter`).
+//! whose answers fit into a message. Must not know: how the jobs get there (`cluster`).
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::http::api::Api;
-use crate::http::writes::options::{Detail, WriteOptions};
-use crate::http::writes::results::JobResult;
-use crate::http::writes::results_json::answer_bytes_max;
+use crate::cluster::WriteClient;
 use crate::job::{Job, Reject, RejectCode};
-use crate::queue::{NotPublished, RemoteWriter};
+use crate::operations::results::JobResult;
+use crate::operations::write_options::{WriteOptions, answer_bytes_max};
+use crate::queue::NotPublished;
 use crate::types::{AsOf, Sequence, ShardId};
 use crate::wire;
-use crate::writer::CommitFailed;
+use crate::writer::{CommitFailed, OutcomeDetail};
 
 /// What came of some jobs of a shard on another node.
 pub struct RemoteOutcome {
@@ -43,36 +42,25 @@ struct ResultJson {
     #[serde(default)]
     detail: String,
     #[serde(default)]
+    changed: bool,
+    #[serde(default)]
     waits_for_board: bool,
-}
-
-/// The shards that have to be written to by other nodes, if nothing carries the jobs there.
-pub fn unreachable(api: &Api, shards: impl IntoIterator<Item = ShardId>) -> Vec<ShardId> {
-    if api.remote_writer.is_some() {
-        return Vec::new();
-    }
-    let mut unreachable: Vec<ShardId> =
-        shards.into_iter().filter(|shard| api.node.owned(*shard).is_none()).collect();
-    unreachable.sort_unstable();
-    unreachable.dedup();
-    unreachable
 }
 
 /// Has jobs applied by an owner of their shard, in their order. After a request that failed, none of the
 /// others is sent: a later job of a member must not overtake an earlier one.
 pub async fn write_remotely(
-    writer: &dyn RemoteWriter,
-    api: &Api,
-    shard: ShardId,
+    writer: &WriteClient,
+    (shard, shard_count): (ShardId, u16),
     jobs: &[Job],
     options: WriteOptions,
 ) -> RemoteOutcome {
     let mut all = RemoteOutcome { sequence: None, results: Vec::with_capacity(jobs.len()) };
-    let answer_bytes = |job: &Job| answer_bytes_max(api, std::slice::from_ref(job), options);
+    let answer_bytes = |job: &Job| answer_bytes_max(shard_count, std::slice::from_ref(job), options);
     let (mut left, mut has_failed) = (jobs, false);
     while !left.is_empty() && !has_failed {
         let (body, count) = next_request(left, writer.bytes_max(), answer_bytes);
-        let answer = writer.write(shard, body, options.detail == Detail::Changed).await;
+        let answer = writer.write(shard, body, options.detail == OutcomeDetail::Changed).await;
         let outcome = answer.and_then(|answer| read_answer(&answer, shard, count));
         let RemoteOutcome { sequence, results } = outcome.unwrap_or_else(|why| RemoteOutcome {
             sequence: None,
@@ -112,9 +100,11 @@ fn next_request(jobs: &[Job], bytes_max: usize, answer_bytes: impl Fn(&Job) -> u
     (body, count)
 }
 
+/// The results of jobs that an owner answered with.
+///
 /// # Errors
 /// When the jobs were not taken, or the answer is not one to so many jobs.
-fn read_answer(answer: &[u8], shard: ShardId, jobs: usize) -> Result<RemoteOutcome, NotPublished> {
+pub fn read_answer(answer: &[u8], shard: ShardId, jobs: usize) -> Result<RemoteOutcome, NotPublished> {
     let strange =
         || NotPublished::Unknown("another node sent an answer to the write that cannot be read".to_owned());
     let AnswerJson { token, results, code, detail } =
@@ -139,7 +129,7 @@ fn read_result(json: Box<RawValue>) -> Option<JobResult> {
     } else if said.waits_for_board {
         JobResult::Parked
     } else {
-        JobResult::Remote(json)
+        JobResult::Remote { changed: said.changed, json }
     })
 }
 
@@ -166,22 +156,6 @@ fn failure(code: &str, detail: String) -> NotPublished {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::http::render::json::Object;
-    use crate::http::render::problem::Problem;
-    use crate::http::render::repeated::Repeated;
-    use crate::http::writes::results_json::write_result;
-
-    fn read(answer: &str, jobs: usize) -> Result<RemoteOutcome, NotPublished> {
-        read_answer(answer.as_bytes(), ShardId(2), jobs)
-    }
-
-    fn written(result: &JobResult) -> String {
-        let mut out = Vec::new();
-        let mut object = Object::begin(&mut out);
-        write_result(&mut object, result, &mut Repeated::default());
-        object.end();
-        String::from_utf8(out).expect("JSON")
-    }
 
     #[test]
     fn requests_hold_as_many_jobs_as_their_bodies_and_answers_allow() {
@@ -197,42 +171,6 @@ mod tests {
             let (body, count) = next_request(&jobs, bytes, |_| answer);
             assert_eq!(count, expected, "{bytes} {answer}");
             assert_eq!(wire::decode(&body).expect("an array").len(), expected);
-        }
-    }
-
-    #[test]
-    fn an_owners_answer_is_read_and_its_results_are_passed_on() {
-        let results = [
-            r#"{"changed":true,"entry":{"score":"9223372036854775807","meta":{"a":1.10}},"previous":null}"#,
-            r#"{"rejected":"overflow","detail":"too much"}"#,
-            r#"{"failed":"queue_full","detail":"this shard takes no writes now: its stream is full"}"#,
-            r#"{"changed":false,"waits_for_board":true}"#,
-            r#"{"changed":true,"missing":[1]}"#,
-        ];
-        let body = format!(r#"{{"code":"queue_full","token":"1:5,2:17","results":[{}]}}"#, results.join(","));
-        let outcome = read(&body, 5).expect("it has results");
-        assert_eq!(outcome.sequence, Some(Sequence(17)));
-        assert_eq!(outcome.results.iter().map(written).collect::<Vec<_>>(), results);
-        assert!(matches!(outcome.results.get(1), Some(JobResult::Rejected(_))));
-        assert!(matches!(outcome.results.get(2), Some(JobResult::Failed(NotPublished::Full(_)))));
-    }
-
-    #[test]
-    fn problems_say_what_is_known_of_the_jobs() {
-        for failure in [
-            NotPublished::Overloaded,
-            NotPublished::Unavailable("halted".to_owned()),
-            NotPublished::Full("its stream is full".to_owned()),
-            NotPublished::TooLarge("send fewer".to_owned()),
-            NotPublished::Unknown("gone".to_owned()),
-            NotPublished::CommitFailed(CommitFailed { reason: "no room".to_owned() }),
-        ] {
-            let problem = String::from_utf8(Problem::from(failure.clone()).to_json()).expect("JSON");
-            assert_eq!(read(&problem, 1).err(), Some(failure), "{problem}");
-        }
-        let unheard_of = r#"{"results":[{"rejected":"unheard of"}]}"#;
-        for strange in ["", "[]", "{}", r#"{"results":[]}"#, r#"{"results":[7]}"#, unheard_of] {
-            assert!(matches!(read(strange, 1), Err(NotPublished::Unknown(_))), "{strange}");
         }
     }
 }

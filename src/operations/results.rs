@@ -7,18 +7,16 @@ use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
-use crate::http::api::Api;
-use crate::http::request::ask::VisitChanges;
-use crate::http::writes::options::Detail;
-use crate::http::writes::sent_metadata::SentMetadata;
-use crate::http::writes::settle::{SettledJob, SettledMessage};
 use crate::job::{Job, Metadata, Reject, Targets};
+use crate::operations::sent_metadata::SentMetadata;
+use crate::operations::settle::{SettledJob, SettledMessage};
+use crate::operations::shared::Operations;
 use crate::query::{
     AddOtherShards, EntryChange, FoundOutcome, ReadError, ReadOptions, ShardHandle, of_only_shard, read,
 };
 use crate::queue::NotPublished;
 use crate::types::{AsOf, BoardName, MemberId, Sequence, ShardId};
-use crate::writer::{BoardOutcome, JobOutcome};
+use crate::writer::{BoardOutcome, JobOutcome, OutcomeDetail};
 
 /// Shards that are looked at under one hold of all of them. That takes half a millisecond or so, for which
 /// writers wait.
@@ -33,7 +31,7 @@ pub enum JobResult {
         /// The job named several boards: the answer has each under its name.
         by_board: bool,
     },
-    /// The same, with [`Detail::Changed`].
+    /// The same, with [`OutcomeDetail::Changed`].
     Changed {
         /// Whether the job changed its board, or the first of several.
         changed: bool,
@@ -56,8 +54,11 @@ pub enum JobResult {
     },
     /// It is stored, and waits for its board to be defined.
     Parked,
-    /// It is applied, and this is what its owner, another node, said of it: an object.
-    Remote(Box<RawValue>),
+    /// It is applied, and this is what its owner, another node, said of it: an object, as JSON.
+    Remote {
+        changed: bool,
+        json: Box<RawValue>,
+    },
     /// It is stored, and the request does not wait until it is applied.
     Stored,
     /// Its message was refused, or a commit failed: that of its message, or of the batch that unparked it.
@@ -81,12 +82,16 @@ enum ReportKind {
 }
 
 impl ReportedJob {
-    pub fn of(job: &Job, detail: Detail) -> Self {
+    pub fn of(job: &Job, detail: OutcomeDetail) -> Self {
         let kind = match (&job.targets, detail) {
             (Targets::EveryBoard, _) => ReportKind::Everywhere,
             (Targets::Profile(_), _) => ReportKind::Profile,
-            (Targets::Boards(boards), Detail::Entries) => ReportKind::Entries { by_board: boards.len() > 1 },
-            (Targets::Boards(boards), Detail::Changed) => ReportKind::Changed { by_board: boards.len() > 1 },
+            (Targets::Boards(boards), OutcomeDetail::Rankings) => {
+                ReportKind::Entries { by_board: boards.len() > 1 }
+            }
+            (Targets::Boards(boards), OutcomeDetail::Changed) => {
+                ReportKind::Changed { by_board: boards.len() > 1 }
+            }
         };
         Self { member: job.member.clone(), kind, meta: job.meta.clone() }
     }
@@ -131,13 +136,13 @@ impl ReportedJob {
 /// # Arguments
 /// `reported`: the jobs of the message.
 pub async fn message_results<R: Borrow<ReportedJob>>(
-    api: &Api,
+    operations: &Operations,
     home: &ShardHandle,
     reported: &[R],
     outcome: SettledMessage,
     results: &mut Vec<JobResult>,
 ) {
-    if api.node.shard_count() == 1 && !outcome.jobs().any(has_metadata) {
+    if operations.node.shard_count() == 1 && !outcome.jobs().any(has_metadata) {
         let as_of = |sequence| Arc::new(AsOf(vec![(home.id, sequence)]));
         let mut last = (outcome.sequence, as_of(outcome.sequence));
         append_results(reported, outcome.into_jobs(), None, results, |reported, sequence, outcome| {
@@ -150,7 +155,7 @@ pub async fn message_results<R: Borrow<ReportedJob>>(
         return;
     }
     let jobs: Vec<SettledJob> = outcome.into_jobs().collect();
-    let (changes, unranked) = match Box::pin(changes_of(api, home, reported, &jobs)).await {
+    let (changes, unranked) = match Box::pin(changes_of(operations, home, reported, &jobs)).await {
         Ok(changes) => (changes, None),
         Err(ReadError::Unavailable(shards)) => {
             (Vec::new(), Some(shards.iter().map(|shard| shard.shard).collect::<Vec<_>>()))
@@ -233,7 +238,7 @@ impl JobResult {
 /// The changes of all jobs that report entries, in their order. Holds all shards for a part of them at a
 /// time.
 async fn changes_of<R: Borrow<ReportedJob>>(
-    api: &Api,
+    operations: &Operations,
     home: &ShardHandle,
     reported: &[R],
     jobs: &[SettledJob],
@@ -249,21 +254,20 @@ async fn changes_of<R: Borrow<ReportedJob>>(
         }
     }
     let mut changes = Vec::with_capacity(found.len());
-    let at_once = (LOOKS_PER_VIEW / usize::from(api.node.shard_count())).max(1);
+    let at_once = (LOOKS_PER_VIEW / usize::from(operations.node.shard_count())).max(1);
     for found in found.chunks(at_once) {
         let asked = AddOtherShards { home, found };
-        let counted = read(&api.node, &api.registry, &asked, &ReadOptions::default()).await?;
+        let counted = read(&operations.node, &operations.registry, &asked, &ReadOptions::default()).await?;
         changes.extend(counted.answer);
     }
     Ok(changes)
 }
 
-impl VisitChanges for Vec<JobResult> {
-    fn each_change(&mut self, visit: &mut dyn FnMut(&mut EntryChange)) {
-        for result in self {
-            if let JobResult::Applied { changes, .. } = result {
-                changes.iter_mut().for_each(&mut *visit);
-            }
-        }
-    }
+/// The changes that jobs made on boards.
+pub fn each_change(results: &mut [JobResult]) -> impl Iterator<Item = &mut EntryChange> {
+    let changes = results.iter_mut().filter_map(|result| match result {
+        JobResult::Applied { changes, .. } => Some(changes.iter_mut()),
+        _ => None,
+    });
+    changes.flatten()
 }

@@ -6,9 +6,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::http::guard::limits::Limits;
-use crate::http::render::problem::Problem;
 use crate::metrics::HTTP_REQUESTS_SHED_TOTAL;
+use crate::operations::failure::Failure;
 
 /// What most bodies stay below, in bytes.
 pub const FIRST_BYTES: usize = 16 << 10;
@@ -19,9 +18,40 @@ const FIRST_BYTES_SHARE: usize = 8;
 /// What nearly all heads stay below, in bytes. A connection may take so many in any case.
 pub const FIRST_HEAD_BYTES: usize = 8 << 10;
 
+/// What all requests may take together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RequestLimits {
+    /// Requests in progress at a time, without probes and metrics. Further requests are shed.
+    pub requests_in_flight: usize,
+    /// Bytes that the heads of all requests may have together, without the first 8 KiB of each. A connection
+    /// whose head would exceed it is closed.
+    pub head_bytes_in_flight: usize,
+    /// Bytes that the bodies of all requests in progress may have together. A request that would exceed it is
+    /// shed.
+    pub body_bytes_in_flight: usize,
+    /// Bytes that the answers of all requests in progress may have together, until they are written. A
+    /// request whose answer would exceed it is shed; a write is shed before it is published.
+    pub answer_bytes_in_flight: usize,
+}
+
+impl Default for RequestLimits {
+    fn default() -> Self {
+        // A quarter of the connections, each of which has one request at a time: a longer queue only makes
+        // all wait. 128 bodies of the largest size at a time keep any disk busy.
+        Self {
+            requests_in_flight: 1_024,
+            // 273 of the longest at a time. Buffers are up to twice as long as what is in them.
+            head_bytes_in_flight: 32 << 20,
+            body_bytes_in_flight: 128 << 20,
+            // A page of 1,000 entries with metadata takes 1.3 MB, a request of 4,000 boards 7 MB at most.
+            answer_bytes_in_flight: 128 << 20,
+        }
+    }
+}
+
 /// Counts what all requests in progress take.
 pub struct Admission {
-    limits: Limits,
+    limits: RequestLimits,
     requests: AtomicUsize,
     /// Bytes of heads that come after the first [`FIRST_HEAD_BYTES`] of each.
     head_bytes: AtomicUsize,
@@ -33,7 +63,7 @@ pub struct Admission {
 }
 
 impl Admission {
-    pub fn new(limits: Limits) -> Arc<Self> {
+    pub fn new(limits: RequestLimits) -> Arc<Self> {
         // The counter exists from the start, so that its rate can be asked for.
         metrics::counter!(HTTP_REQUESTS_SHED_TOTAL).increment(0);
         let (requests, head_bytes, body_bytes, later_bytes, answer_bytes) = Default::default();
@@ -58,14 +88,14 @@ impl Admission {
     ///
     /// # Errors
     /// When the answers of all requests are too large together. The bytes are counted all the same.
-    pub fn recount_answer(&self, before: usize, bytes: usize) -> Result<(), Problem> {
+    pub fn recount_answer(&self, before: usize, bytes: usize) -> Result<(), Failure> {
         if bytes <= before {
             self.answer_bytes.fetch_sub(before - bytes, Ordering::Relaxed);
             return Ok(());
         }
         let others = self.answer_bytes.fetch_add(bytes - before, Ordering::Relaxed);
         let is_too_much = others + (bytes - before) > self.limits.answer_bytes_in_flight;
-        if is_too_much { Err(Problem::too_many_answers()) } else { Ok(()) }
+        if is_too_much { Err(Failure::TooManyAnswers) } else { Ok(()) }
     }
 }
 
@@ -169,7 +199,7 @@ mod tests {
     #[test]
     fn long_heads_share_their_memory_and_short_ones_are_always_let_in() {
         const LONG: usize = 128 << 10;
-        let limits = Limits { head_bytes_in_flight: 1 << 20, ..Limits::default() };
+        let limits = RequestLimits { head_bytes_in_flight: 1 << 20, ..RequestLimits::default() };
         let admission = Admission::new(limits);
         let mut heads: Vec<HeadBytes> = Vec::new();
         // A head comes in pieces.
@@ -190,14 +220,14 @@ mod tests {
     #[test]
     fn large_bodies_leave_room_for_small_ones() {
         const LARGE: usize = 1 << 20;
-        let admission = Admission::new(Limits::default());
+        let admission = Admission::new(RequestLimits::default());
         let mut large: Vec<BodyBytes> = Vec::new();
         let fits = |body: &mut BodyBytes| (0..LARGE / FIRST_BYTES).all(|_| body.take(FIRST_BYTES));
         while large.last_mut().is_none_or(fits) {
             large.push(BodyBytes::none(&admission));
         }
         assert!(large.len() > 100, "most of the room is for them: {}", large.len());
-        let small: Vec<bool> = (large.len()..Limits::default().requests_in_flight)
+        let small: Vec<bool> = (large.len()..RequestLimits::default().requests_in_flight)
             .map(|_| BodyBytes::none(&admission))
             .map(|mut body| body.take(FIRST_BYTES))
             .collect();

@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 
-use crate::http::guard::admission::{Admission, RequestPermit};
-use crate::http::render::problem::Problem;
+use crate::operations::admission::{Admission, RequestPermit};
+use crate::operations::failure::Failure;
 
 /// One request's share.
 pub struct InProgress {
@@ -30,8 +30,8 @@ impl InProgress {
     ///
     /// # Errors
     /// When there are too many requests.
-    pub fn admit(&self) -> Result<(), Problem> {
-        let permit = self.admission.admit().ok_or_else(Problem::overloaded)?;
+    pub fn admit(&self) -> Result<(), Failure> {
+        let permit = self.admission.admit().ok_or(Failure::Overloaded)?;
         *self.permit.lock() = Some(Arc::new(permit));
         Ok(())
     }
@@ -53,7 +53,7 @@ impl InProgress {
     ///
     /// # Errors
     /// When the answers of all requests are too large together. The bytes are counted all the same.
-    pub fn count_answer(&self, bytes: usize) -> Result<(), Problem> {
+    pub fn count_answer(&self, bytes: usize) -> Result<(), Failure> {
         let before = self.answer_bytes.swap(bytes, Ordering::Relaxed);
         self.admission.recount_answer(before, bytes)
     }

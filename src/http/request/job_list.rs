@@ -1,16 +1,10 @@
-//! The jobs of a request as JSON, and the answer to them: over HTTP and over NATS alike.
+//! The jobs of a request, from JSON: over HTTP, and over NATS alike.
 
-use crate::http::api::Api;
 use crate::http::render::json::{self, Object};
 use crate::http::render::problem::Problem;
-use crate::http::render::repeated::Repeated;
-use crate::http::render::reply::Reply;
-use crate::http::writes::options::Wait;
-use crate::http::writes::results::JobResult;
-use crate::http::writes::results_json::{accepted, answer_bytes, write_result};
-use crate::http::writes::scatter::Written;
 use crate::job::{Job, MAX_BOARDS_PER_REQUEST, Reject, RejectCode, Targets};
-use crate::types::{AsOf, Floats};
+use crate::operations::Operations;
+use crate::types::Floats;
 use crate::wire::{self, BoardNames};
 
 /// Decodes one job or many.
@@ -50,13 +44,13 @@ pub fn decode(body: &[u8], check: impl Fn(&Job) -> Result<(), Reject>) -> Result
 ///
 /// # Errors
 /// When a number is none of its key.
-pub fn check_numbers(api: &Api, job: &Job) -> Result<(), Reject> {
+pub fn check_numbers(operations: &Operations, job: &Job) -> Result<(), Reject> {
     let Targets::Boards(boards) = &job.targets else { return Ok(()) };
     for (board, score) in boards {
         let Some(score) = score.as_ref().filter(|score| score.floats() != Floats::NONE) else { continue };
-        let typed = match api.registry.get(board.as_str()) {
+        let typed = match operations.registry.get(board.as_str()) {
             Some(known) => known.definition.typed_first_keys(score).map(drop),
-            None if api.boards_stream.is_some() => Ok(()),
+            None if operations.has_streams() => Ok(()),
             None => score.numbers().try_for_each(|number| number.integer().map(drop)),
         };
         typed.map_err(|why| {
@@ -65,43 +59,6 @@ pub fn check_numbers(api: &Api, job: &Job) -> Result<(), Reject> {
         })?;
     }
     Ok(())
-}
-
-/// The answer to the jobs.
-///
-/// # Errors
-/// When some of them may not have been applied. The problem has what came of each.
-pub fn reply(written: &Written, wait: Wait) -> Result<Reply, Problem> {
-    let members = |object: &mut Object<'_>| members(object, &written.token, &written.results);
-    let failed = written.results.iter().find_map(|result| match result {
-        JobResult::Failed(why) => Some(why.clone()),
-        _ => None,
-    });
-    match failed {
-        None if wait == Wait::UntilStored => Ok(accepted(&written.token)),
-        None => Ok(Reply::sized(answer_bytes(&written.results), members)),
-        Some(why) => {
-            // Some of the jobs may have been applied: say which.
-            let mut bytes = Vec::new();
-            let mut object = Object::begin(&mut bytes);
-            members(&mut object);
-            let inside = bytes.get(1..).unwrap_or_default().to_vec();
-            Err(Problem::from(why).with(inside))
-        }
-    }
-}
-
-fn members(object: &mut Object<'_>, token: &AsOf, results: &[JobResult]) {
-    // Where no shard took a job there is nothing to wait for, and an empty token is not valid.
-    if !token.0.is_empty() {
-        object.plain("token", token);
-    }
-    let mut repeated = Repeated::default();
-    object.array("results", results, |out, result| {
-        let mut object = Object::begin(out);
-        write_result(&mut object, result, &mut repeated);
-        object.end();
-    });
 }
 
 /// Refuses jobs that change too many boards together, because the size of an answer is limited.

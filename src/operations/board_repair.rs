@@ -11,7 +11,7 @@ use crate::queue::Publishers;
 use crate::state::{Incarnation, Shard};
 use crate::state_lock::{Purpose, StateLock};
 use crate::types::{BoardName, ShardId};
-use crate::writer::{Payload, Registry};
+use crate::writer::{Payload, RegisteredBoard, Registry};
 
 /// How often drops that are complete are forgotten.
 const FORGET_INTERVAL: Duration = Duration::from_secs(10);
@@ -23,18 +23,8 @@ pub async fn complete_changes(node: &Node, publishers: &Publishers, registry: &R
     for (name, known) in registry.all() {
         let mut is_everywhere = true;
         for shard in &node.shards {
-            let has_it = shard.state.read(Purpose::Boards).board(name.as_str()).is_some_and(|board| {
-                board.incarnation == known.incarnation && board.definition == known.definition
-            });
-            if !has_it {
-                let (board, incarnation) = (name.clone(), known.incarnation);
-                let definition = Arc::clone(&known.definition);
-                is_everywhere &= publish(
-                    publishers,
-                    shard.id,
-                    Payload::Define { board, incarnation, number: None, definition },
-                )
-                .await;
+            if lacks(&shard.state.read(Purpose::Boards), &name, &known) {
+                is_everywhere &= publish(publishers, shard.id, define(&name, &known)).await;
             }
         }
         if is_everywhere {
@@ -49,7 +39,7 @@ pub async fn complete_changes(node: &Node, publishers: &Publishers, registry: &R
     }
     for (name, incarnation) in dropped {
         for shard in &node.shards {
-            if holds(&shard.state.read(Purpose::Boards), &name, incarnation) {
+            if has_life(&shard.state.read(Purpose::Boards), &name, incarnation) {
                 publish(
                     publishers,
                     shard.id,
@@ -61,7 +51,21 @@ pub async fn complete_changes(node: &Node, publishers: &Publishers, registry: &R
     }
 }
 
-fn holds(shard: &Shard, name: &BoardName, dropped: Incarnation) -> bool {
+/// The message that brings a board as it was decided to a shard.
+pub fn define(name: &BoardName, known: &RegisteredBoard) -> Payload {
+    let (incarnation, definition) = (known.incarnation, Arc::clone(&known.definition));
+    Payload::Define { board: name.clone(), incarnation, number: None, definition }
+}
+
+/// Whether a shard lacks a board as it was decided.
+pub fn lacks(shard: &Shard, name: &BoardName, known: &RegisteredBoard) -> bool {
+    shard
+        .board(name.as_str())
+        .is_none_or(|board| board.incarnation != known.incarnation || board.definition != known.definition)
+}
+
+/// Whether a shard has a life of a board that was dropped elsewhere.
+pub fn has_life(shard: &Shard, name: &BoardName, dropped: Incarnation) -> bool {
     shard.board(name.as_str()).is_some_and(|board| board.incarnation <= dropped)
 }
 
@@ -98,7 +102,7 @@ fn forget_drops(shards: &[&StateLock], registry: &Registry) {
             after = Some(last.clone());
             let is_complete = |(name, life): &&(BoardName, Incarnation)| {
                 !registry.is_being_dropped(name.as_str())
-                    && !shards.iter().any(|other| holds(&other.read(Purpose::Boards), name, *life))
+                    && !shards.iter().any(|other| has_life(&other.read(Purpose::Boards), name, *life))
             };
             let complete: Vec<_> = dropped.iter().filter(is_complete).collect();
             if !complete.is_empty() {

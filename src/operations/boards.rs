@@ -1,0 +1,354 @@
+//! Definitions, clears and drops of boards: decided once, and brought to every shard.
+//!
+//! A change runs in a task of its own: a client that leaves must not leave a board changed on some shards
+//! only. The task tells its outcome to a function of the caller, which the client may not wait for.
+
+use std::collections::BTreeSet;
+use std::future::Future;
+use std::sync::Arc;
+
+use crate::access::Grant;
+use crate::board::{Definition, DefinitionPatch};
+use crate::job::Job;
+use crate::operations::board_repair::{define, has_life, lacks};
+use crate::operations::failure::Failure;
+use crate::operations::shared::Operations;
+use crate::operations::trim::Removed;
+use crate::query::{
+    Answer, CountAll, InstanceAsked, NoBoard, OfBoard, ReadError, ReadOptions, ReadReply, TotalOnly,
+    WindowChoice, read,
+};
+use crate::queue::nats::{BoardLimit, Decided};
+use crate::state::Incarnation;
+use crate::state_lock::{Purpose, StateLock};
+use crate::types::{AsOf, BoardName, ShardId};
+use crate::window::Instance;
+use crate::writer::{BoardChange, Defined, Payload, SeasonChange};
+
+/// A board as it was decided.
+pub struct ChangedBoard {
+    /// Whether it is new.
+    pub created: bool,
+    pub definition: Arc<Definition>,
+    /// Names every shard, with a sequence from which on the definition is in force there.
+    pub token: AsOf,
+}
+
+/// A board right after it was defined.
+pub struct DefinedBoard {
+    pub board: ChangedBoard,
+    /// Entries of the default window on the shards that told, in which `missing` have no part.
+    pub total: Option<(Instance, u64)>,
+    pub as_of: AsOf,
+    pub missing: Vec<ShardId>,
+}
+
+/// A board's seasons after a change of them.
+pub struct ChangedSeasons {
+    pub definition: Arc<Definition>,
+    pub token: AsOf,
+    /// Whether they were others before.
+    pub changed: bool,
+}
+
+/// Has a change made to its end.
+///
+/// # Arguments
+/// `noted`: is told the outcome, whether or not the client still waits.
+async fn to_its_end<T: Send + 'static>(
+    change: impl Future<Output = Result<T, Failure>> + Send + 'static,
+    noted: impl FnOnce(&Result<T, Failure>) + Send + 'static,
+) -> Result<T, Failure> {
+    let made = tokio::spawn(async move {
+        let made = change.await;
+        noted(&made);
+        made
+    });
+    made.await.map_err(|_| Failure::Internal)?
+}
+
+impl Operations {
+    /// Defines a board, unless it is one too many for the token.
+    ///
+    /// # Arguments
+    /// - `may_drop`: whether the client consents to what a change drops.
+    /// - `grant`: the token, if there is a limit to its boards.
+    ///
+    /// # Errors
+    /// When the board cannot become what is asked, would lose what readers see, or a shard does not take it.
+    pub async fn define(
+        self: &Arc<Self>,
+        board: BoardName,
+        patch: DefinitionPatch,
+        may_drop: bool,
+        grant: Option<Arc<Grant>>,
+        noted: impl FnOnce(&Result<DefinedBoard, Failure>) + Send + 'static,
+    ) -> Result<DefinedBoard, Failure> {
+        let this = Arc::clone(self);
+        let define = async move { this.define_now(&board, patch, may_drop, grant).await };
+        to_its_end(define, noted).await
+    }
+
+    async fn define_now(
+        &self,
+        name: &BoardName,
+        patch: DefinitionPatch,
+        may_drop: bool,
+        grant: Option<Arc<Grant>>,
+    ) -> Result<DefinedBoard, Failure> {
+        let _in_order = self.board_changes.lock().await;
+        if let Some(grant) = &grant {
+            self.check_board_limit(grant, std::slice::from_ref(name))?;
+        }
+        let change = BoardChange::Define(patch);
+        if !may_drop && let Some(known) = self.definition_of(name).await? {
+            let changed = change.applied_to(Some(&known), self.now())?;
+            self.check_keeps_all(name, (&known, &changed)).await?;
+        }
+        let board = self.change_board(name, &change, grant.as_deref()).await?;
+        // The lock keeps this node from beginning a drop: one that waits for its turn must not make this
+        // answer "unknown board".
+        let instance = InstanceAsked { choice: WindowChoice::Default, now: self.now() };
+        let asked = OfBoard { board: name.clone(), instance, read: TotalOnly };
+        // The board is defined, whether or not all shards can tell how many entries it has.
+        let options = ReadOptions { partial: true, ..ReadOptions::default() };
+        let unread = |missing| (None, missing, board.token.clone());
+        let (answer, missing, as_of) = match read(&self.node, &self.registry, &asked, &options).await {
+            Ok(ReadReply { answer: Ok(answer), missing, .. }) => {
+                let Answer { as_of, definition, instance, total, .. } = answer;
+                (Some((definition, Some((instance, total)))), missing, as_of)
+            }
+            Err(ReadError::Unavailable(shards)) => {
+                unread(shards.into_iter().map(|shard| shard.shard).collect())
+            }
+            // No season has begun. Or another node has dropped the board since: the answer is of the moment
+            // before.
+            Ok(ReadReply { answer: Err(_), .. })
+            | Err(ReadError::KeptChanging(_) | ReadError::NotYetApplied(_)) => unread(Vec::new()),
+        };
+        let ChangedBoard { created, definition, token } = board;
+        let (definition, total) = answer.unwrap_or_else(|| {
+            let current = instance.of(&definition).ok();
+            (definition, current.map(|current| (current, 0)))
+        });
+        // A board that is new has no entries anywhere.
+        let missing = if created { Vec::new() } else { missing };
+        Ok(DefinedBoard { board: ChangedBoard { created, definition, token }, total, as_of, missing })
+    }
+
+    /// Creates the boards that jobs name and that do not exist, in order with all other definitions: of two
+    /// requests at the same moment, on one node or two, only one gets the last board. Writers and the boards'
+    /// stream create boards for jobs without it, and they do not know tokens.
+    ///
+    /// # Arguments
+    /// `grant`: the token of the jobs, which has a limit to its boards.
+    ///
+    /// # Errors
+    /// When the token may not make so many, or a board cannot be created now. The caller publishes none of
+    /// the jobs then.
+    pub(super) async fn create_for(
+        self: &Arc<Self>,
+        grant: &Arc<Grant>,
+        jobs: &[Job],
+    ) -> Result<(), Failure> {
+        let named = jobs.iter().flat_map(Job::awaited_boards);
+        let lacking: BTreeSet<&BoardName> =
+            named.filter(|board| self.registry.may_create(board.as_str())).collect();
+        if lacking.is_empty() {
+            return Ok(());
+        }
+        let named: Vec<BoardName> = lacking.into_iter().cloned().collect();
+        let (this, grant) = (Arc::clone(self), Arc::clone(grant));
+        let create = async move {
+            let _in_order = this.board_changes.lock().await;
+            // Some may have been created while this waited for the lock.
+            for board in this.check_board_limit(&grant, &named)? {
+                // Another node may have created it, and not with the defaults: the jobs can be published
+                // then, too.
+                this.change_board(board, &BoardChange::Create, Some(&grant)).await?;
+            }
+            Ok(())
+        };
+        to_its_end(create, |_| ()).await
+    }
+
+    /// Which of these boards do not exist yet. The caller holds the lock on changes of boards. Jobs of other
+    /// tokens create boards meanwhile, so the registry is asked once for the names and the count.
+    ///
+    /// # Errors
+    /// When the token may not make so many.
+    fn check_board_limit<'a>(
+        &self,
+        grant: &Grant,
+        named: &'a [BoardName],
+    ) -> Result<Vec<&'a BoardName>, Failure> {
+        let (lacking, existing) = self.registry.missing(named, grant.board_prefixes.as_deref());
+        match grant.max_boards.and_then(|most| usize::try_from(most).ok()) {
+            Some(most) if !lacking.is_empty() && existing + lacking.len() > most => {
+                Err(Failure::TooManyBoards { most, existing, more: lacking.len() })
+            }
+            _ => Ok(lacking),
+        }
+    }
+
+    /// Decides what a board is, and brings that to every shard that lacks it. The caller holds the lock on
+    /// changes of boards.
+    ///
+    /// # Arguments
+    /// `grant`: the client's token, if there is a limit to its boards. Without NATS the caller has counted
+    /// them.
+    ///
+    /// # Errors
+    /// When the board cannot become what is asked, or a shard does not take it.
+    async fn change_board(
+        &self,
+        name: &BoardName,
+        change: &BoardChange,
+        grant: Option<&Grant>,
+    ) -> Result<ChangedBoard, Failure> {
+        self.check_every_shard()?;
+        let now = self.time_of_shards();
+        if let Some(cluster) = &self.cluster {
+            let most = grant.and_then(|grant| grant.max_boards).and_then(|most| usize::try_from(most).ok());
+            let prefixes = grant.and_then(|grant| grant.board_prefixes.clone());
+            let limit = most.map(|most| BoardLimit { prefixes, most });
+            let decided = cluster.boards.change(name, change, now, limit.as_ref()).await?;
+            let Decided { created, definition, in_force } = decided;
+            return Ok(ChangedBoard { created, definition, token: AsOf(in_force) });
+        }
+        let (created, known) = match self.registry.change(name, change, now)? {
+            Defined::Created(known) => (true, known),
+            Defined::Changed(known) | Defined::Same(known) => (false, known),
+        };
+        let (mut lacking, mut token) = (Vec::new(), Vec::new());
+        for shard in &self.node.shards {
+            let state = shard.state.read(Purpose::Boards);
+            if lacks(&state, name, &known) {
+                lacking.push(shard.id);
+            } else {
+                token.push((shard.id, state.applied.sequence));
+            }
+        }
+        token.extend(self.publish_to(&lacking, || define(name, &known)).await?.0);
+        // Completes a clear that failed halfway.
+        self.registry.finish_next_incarnation(name, known.incarnation);
+        token.sort_by_key(|(shard, _)| *shard);
+        Ok(ChangedBoard { created, definition: known.definition, token: AsOf(token) })
+    }
+
+    /// Opens a season of a board, or moves or cancels a planned one.
+    ///
+    /// # Errors
+    /// When there is no such board, or it has no seasons; when they cannot change so; when a shard does not
+    /// take the change.
+    pub async fn change_seasons(
+        self: &Arc<Self>,
+        name: BoardName,
+        change: SeasonChange,
+        noted: impl FnOnce(&Result<ChangedSeasons, Failure>) + Send + 'static,
+    ) -> Result<ChangedSeasons, Failure> {
+        let this = Arc::clone(self);
+        let change = async move {
+            let _in_order = this.board_changes.lock().await;
+            let before = this.definition_of(&name).await?;
+            let season = BoardChange::Season(change);
+            let ChangedBoard { definition, token, .. } = this.change_board(&name, &season, None).await?;
+            let changed = before.is_none_or(|before| before.seasons != definition.seasons);
+            Ok(ChangedSeasons { definition, token, changed })
+        };
+        to_its_end(change, noted).await
+    }
+
+    /// A board's definition as it was last decided. `None`: there is no such board.
+    ///
+    /// # Errors
+    /// When the boards' stream cannot be read.
+    async fn definition_of(&self, name: &BoardName) -> Result<Option<Arc<Definition>>, Failure> {
+        match &self.cluster {
+            Some(cluster) => Ok(cluster.boards.definition(name).await?),
+            None => Ok(self.registry.get(name.as_str()).map(|known| known.definition)),
+        }
+    }
+
+    /// Clears a board on every shard. If that fails halfway, readers find the board empty already, and the
+    /// next definition, clear or start completes it.
+    ///
+    /// # Errors
+    /// When there is no such board, or a shard does not take the clear.
+    pub async fn clear_board(
+        self: &Arc<Self>,
+        name: BoardName,
+        noted: impl FnOnce(&Result<Removed, Failure>) + Send + 'static,
+    ) -> Result<Removed, Failure> {
+        let this = Arc::clone(self);
+        to_its_end(async move { this.clear_board_now(&name).await }, noted).await
+    }
+
+    async fn clear_board_now(&self, name: &BoardName) -> Result<Removed, Failure> {
+        let _in_order = self.board_changes.lock().await;
+        self.check_every_shard()?;
+        let instance = InstanceAsked { choice: WindowChoice::Default, now: self.now() };
+        let asked = OfBoard { board: name.clone(), instance, read: CountAll };
+        let entries = read(&self.node, &self.registry, &asked, &ReadOptions::default()).await?;
+        let entries = match entries.answer {
+            // No season has begun.
+            Err(NoBoard::Window(_)) => 0,
+            answer => self.found(answer)?.body,
+        };
+        if let Some(cluster) = &self.cluster {
+            return Ok(Removed { entries, token: AsOf(cluster.boards.clear_board(name).await?) });
+        }
+        let next = self.registry.begin_next_incarnation(name).ok_or(Failure::NoBoard(NoBoard::Unknown))?;
+        let token = self.publish_to(&self.own_shards(), || define(name, &next)).await?;
+        self.registry.finish_next_incarnation(name, next.incarnation);
+        Ok(Removed { entries, token })
+    }
+
+    /// Drops a board on every shard. If that fails halfway, readers do not find the board any more, and the
+    /// next drop completes it.
+    ///
+    /// # Errors
+    /// When there is no such board, or a shard does not take the drop.
+    pub async fn drop_board(
+        self: &Arc<Self>,
+        name: BoardName,
+        noted: impl FnOnce(&Result<AsOf, Failure>) + Send + 'static,
+    ) -> Result<AsOf, Failure> {
+        let this = Arc::clone(self);
+        to_its_end(async move { this.drop_board_now(name).await }, noted).await
+    }
+
+    async fn drop_board_now(&self, name: BoardName) -> Result<AsOf, Failure> {
+        let _in_order = self.board_changes.lock().await;
+        self.check_every_shard()?;
+        if let Some(cluster) = &self.cluster {
+            return Ok(AsOf(cluster.boards.drop_board(&name).await?));
+        }
+        let begun = self.registry.begin_drop(name.as_str()).or_else(|| self.half_dropped(&name));
+        let incarnation = begun.ok_or(Failure::NoBoard(NoBoard::Unknown))?;
+        let payload = || Payload::Drop { board: name.clone(), incarnation, number: None };
+        let token = self.publish_to(&self.own_shards(), payload).await?;
+        self.registry.finish_drop(name.as_str(), incarnation);
+        // The drop is over on every shard. Each batch that drops a board copies what its shard remembers of
+        // drops: that must not grow with their number. `board_repair` forgets the drops that a crash leaves
+        // behind.
+        let complete = [(name, incarnation)];
+        for shard in &self.node.shards {
+            shard.state.write(Purpose::Boards).forget_dropped(&complete);
+        }
+        Ok(token)
+    }
+
+    /// The life of a board that some shards have dropped and others have not, because of a crash or a failed
+    /// disk.
+    fn half_dropped(&self, name: &BoardName) -> Option<Incarnation> {
+        let shards = self.node.shards.iter().map(|shard| &shard.state);
+        let dropped = |state: &StateLock| state.read(Purpose::Boards).dropped().get(name.as_str());
+        let over = shards.clone().filter_map(|state| dropped(state)).max()?;
+        shards.into_iter().any(|state| has_life(&state.read(Purpose::Boards), name, over)).then_some(over)
+    }
+
+    fn own_shards(&self) -> Vec<ShardId> {
+        self.node.shards.iter().map(|shard| shard.id).collect()
+    }
+}

@@ -1,0 +1,67 @@
+//! What front ends ask of a node, in types: reads that wait for earlier writes, writes of jobs and what came
+//! of each, boards, trims, and who is watching.
+//!
+//! A front end parses what its clients send, asks here, and writes the answer in its own words. So this must
+//! not know: HTTP, its JSON, or any other front end. It knows which queue a shard has, which shards other
+//! nodes own, and how those are reached.
+//!
+//! - `shared`: what all operations share: the shards, their queues, the boards
+//! - `admission`, `in_progress`: what all requests may take together, and what one of them takes
+//! - `offload`: work apart from the threads that connections share
+//! - `failure`: why an operation was not done, or what is not known of it
+//! - `reads`: reads, the waits before them, and metadata
+//! - `write`: jobs to shards, and their results back in order. `write_options` says how long a write waits,
+//!   `publish` sends messages, `settle` waits for jobs that are parked, `remote` has other nodes apply jobs,
+//!   `results` says what came of each, with metadata of `sent_metadata`, in the windows of `entered`
+//! - `boards`: definitions, clears and drops; `would_drop`: what a definition would take away;
+//!   `board_repair`: completes what a crash interrupted; `trim`: removes entries
+
+mod admission;
+mod in_progress;
+mod offload;
+
+mod failure;
+mod shared;
+
+mod reads;
+
+mod write_options;
+
+mod entered;
+mod publish;
+mod remote;
+mod results;
+mod sent_metadata;
+mod settle;
+mod write;
+
+mod boards;
+mod trim;
+mod would_drop;
+
+pub mod board_repair;
+
+pub use admission::{
+    Admission, BodyBytes, FIRST_BYTES, FIRST_HEAD_BYTES, HeadBytes, RequestLimits, RequestPermit, count_shed,
+};
+pub use boards::{ChangedSeasons, DefinedBoard};
+pub use entered::{JobTimes, entered};
+pub use failure::Failure;
+pub use in_progress::InProgress;
+pub use offload::Offload;
+pub use reads::Reading;
+#[cfg(test)]
+pub use remote::{RemoteOutcome, read_answer};
+pub use results::JobResult;
+pub use shared::{Cluster, Operations};
+pub use trim::Removed;
+pub use would_drop::WouldDrop;
+pub use write::Written;
+pub use write_options::{CHANGED_BYTES_MAX, Wait, WriteOptions, answer_bytes_max};
+
+// What failures and answers consist of: front ends name no queue and no writer.
+pub use crate::queue::nats::{BoardRefused, KnownNode, OwnedShard};
+pub use crate::queue::{NotPublished, ThisNode};
+pub use crate::writer::{
+    CommitFailed, DefineRefused, OutcomeDetail, QueueLevel, QueueRoom, SeasonChange, SeasonRefused,
+};

@@ -1,0 +1,141 @@
+//! Messages to the shards' queues: whether a shard takes writes now, in which order messages are sent, and
+//! for how long a request waits.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::Poll;
+use std::time::Duration;
+
+use crate::operations::failure::Failure;
+use crate::operations::shared::Operations;
+use crate::queue::NotPublished;
+use crate::types::{AsOf, Sequence, ShardId};
+use crate::writer::{Payload, ShardState};
+
+/// How long a request waits until its messages are stored, or applied. Both take milliseconds. A shard that
+/// lost its disk says so earlier.
+const PUBLISH_TIMEOUT: Duration = Duration::from_secs(30);
+/// The size of a definition, a clear or a drop as a batch counts it: about what its record takes.
+const COMMAND_BYTES: usize = 512;
+
+/// A message that is being published. It is sent at the first poll unless it waits for earlier ones, and
+/// ready once the message is safe, or applied.
+pub type Publishing<'a, T> = Pin<Box<dyn Future<Output = Result<T, NotPublished>> + Send + 'a>>;
+
+impl Operations {
+    /// Refuses writes while a shard of this node cannot take them, before any of a request's messages is sent.
+    /// Shards of other nodes are not looked at: their streams take what is applied later.
+    ///
+    /// # Errors
+    /// When one of the shards is not live.
+    pub(super) fn check_live(&self, shards: impl IntoIterator<Item = ShardId>) -> Result<(), Failure> {
+        for id in shards {
+            let Some(shard) = self.node.owned(id) else { continue };
+            let state = shard.health.state();
+            // A stream takes what its shard applies later, unless the shard has halted.
+            let takes = match &state {
+                ShardState::Live => true,
+                ShardState::CatchingUp(_) => self.has_streams(),
+                ShardState::Halted(_) => false,
+            };
+            if !takes {
+                let reason =
+                    state.reason().unwrap_or("it is becoming live; try again in a moment").to_owned();
+                return Err(Failure::NotLive { shard: id, reason });
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses a change of boards while some shard cannot take it, on this node or on others: it takes effect
+    /// on every shard, or is not made.
+    ///
+    /// # Errors
+    /// When a shard of this node is not live, or one of the others has no owner that is.
+    pub(super) fn check_every_shard(&self) -> Result<(), Failure> {
+        self.check_live(self.node.shards.iter().map(|shard| shard.id))?;
+        let Some(cluster) = &self.cluster else { return Ok(()) };
+        let missing: Vec<ShardId> =
+            self.node.not_owned().filter(|shard| !cluster.peers.have_applying(*shard)).collect();
+        if missing.is_empty() { Ok(()) } else { Err(Failure::NoOwner(missing)) }
+    }
+
+    /// Publishes a command to each of the shards, and waits for all of them. Returns where each has it.
+    ///
+    /// # Errors
+    /// When a shard does not take it, or does not answer in time.
+    pub(super) async fn publish_to(
+        &self,
+        shards: &[ShardId],
+        payload: impl Fn() -> Payload,
+    ) -> Result<AsOf, Failure> {
+        let handles = shards.iter().filter_map(|id| self.node.owned(*id));
+        let publishings = handles.map(|shard| {
+            let publishing = self.publishers.of(shard.id).store_command(payload(), COMMAND_BYTES);
+            let publishing: Publishing<'_, Sequence> = Box::pin(publishing);
+            (shard.id, publishing)
+        });
+        let outcomes = publish_all(publishings.collect()).await?;
+        let mut token: Vec<(ShardId, Sequence)> = Vec::with_capacity(shards.len());
+        for (id, outcome) in shards.iter().zip(outcomes) {
+            token.push((*id, outcome?));
+        }
+        Ok(AsOf(token))
+    }
+}
+
+/// Publishes messages, each shard's in their order, and waits for all of them. A message is sent before the
+/// ones ahead of it are answered, unless it has to wait for them. Returns the outcome of each.
+///
+/// # Errors
+/// When some were not answered in time.
+pub async fn publish_all<T>(
+    publishings: Vec<(ShardId, Publishing<'_, T>)>,
+) -> Result<Vec<Result<T, NotPublished>>, Failure> {
+    let mut outcomes: Vec<Option<Result<T, NotPublished>>> = publishings.iter().map(|_| None).collect();
+    let mut publishings = publishings;
+    // A shard that refused a message gets none of the later ones, which would overtake it.
+    let mut refused: Vec<(ShardId, NotPublished)> = Vec::new();
+    let mut first_round = true;
+    let all = std::future::poll_fn(|context| {
+        let mut pending = false;
+        for ((shard, publishing), outcome) in publishings.iter_mut().zip(&mut outcomes) {
+            if outcome.is_some() {
+                continue;
+            }
+            let earlier = refused.iter().find(|(known, _)| first_round && known == shard);
+            if let Some((_, why)) = earlier {
+                *outcome = Some(Err(why.clone()));
+                continue;
+            }
+            match publishing.as_mut().poll(context) {
+                Poll::Ready(ready) => {
+                    if let Err(why) = &ready {
+                        refused.push((*shard, why.clone()));
+                    }
+                    *outcome = Some(ready);
+                }
+                Poll::Pending => pending = true,
+            }
+        }
+        first_round = false;
+        if pending { Poll::Pending } else { Poll::Ready(()) }
+    });
+    tokio::time::timeout(PUBLISH_TIMEOUT, all).await.map_err(|_| Failure::Unanswered)?;
+    let no_outcome = || {
+        Err(NotPublished::Unavailable(
+            "the shard's queue was closed before the write was committed".to_owned(),
+        ))
+    };
+    Ok(outcomes.into_iter().map(|outcome| outcome.unwrap_or_else(no_outcome)).collect())
+}
+
+/// Publishes a single message. Returns its outcome.
+///
+/// # Errors
+/// When it was not answered in time.
+pub async fn publish_one<T>(
+    publishing: impl Future<Output = Result<T, NotPublished>>,
+) -> Result<Result<T, NotPublished>, Failure> {
+    tokio::time::timeout(PUBLISH_TIMEOUT, publishing).await.map_err(|_| Failure::Unanswered)
+}
