@@ -11,7 +11,6 @@ mod render;
 mod guard;
 
 mod api;
-mod turn;
 
 mod request;
 
@@ -38,8 +37,4 @@ pub use request::definition::{json as definition_json, of_json as definition_of_
 pub use request::job_list::{check_numbers, decode as decode_jobs};
 pub use request::params::invalid_value;
 pub use routing::routes::{openapi_json, router};
-pub use server::connection_limit::ConnectionLimits;
 pub use server::listener::{Serving, serve};
-pub use server::threads::Threads;
-pub use server::timeouts::ClientTimeouts;
-pub use server::tls::{InvalidPair, Tls};

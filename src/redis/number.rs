@@ -22,7 +22,8 @@ pub fn score(text: &[u8]) -> Option<Number> {
     let value: f64 = text.parse().ok()?;
     let has_digits = text.bytes().any(|byte| byte.is_ascii_digit());
     let is_beyond = has_digits && value.is_infinite();
-    let is_lost = value == 0.0 && text.split(['e', 'E']).next()?.bytes().any(|byte| (b'1'..=b'9').contains(&byte));
+    let is_lost =
+        value == 0.0 && text.split(['e', 'E']).next()?.bytes().any(|byte| (b'1'..=b'9').contains(&byte));
     if is_beyond || is_lost {
         return None;
     }
@@ -51,7 +52,8 @@ pub fn digits(number: Number) -> String {
     let count = i32::try_from(digits.len()).unwrap_or(i32::MAX);
     // The power of ten of the last digit.
     let last = exponent - count + 1;
-    let is_plain = (last >= 0 && exponent.abs() < count + 7) || (last < 0 && (last > -7 || exponent.abs() < 4));
+    let is_plain =
+        (last >= 0 && exponent.abs() < count + 7) || (last < 0 && (last > -7 || exponent.abs() < 4));
     if is_plain {
         return format!("{value}");
     }

@@ -115,9 +115,9 @@ impl From<Failure> for Refused {
             Failure::NoBoard(NoBoard::Unknown) => Self::new("ERR no such key"),
             Failure::NoBoard(NoBoard::Window(why)) => Self::new(format!("ERR {why}")),
             Failure::NoBoard(NoBoard::Movement(why)) => Self::new(format!("ERR {why}")),
-            Failure::BoardsUnread => Self::new(
-                "LOADING this node has not read yet which boards there are; try again in a moment",
-            ),
+            Failure::BoardsUnread => {
+                Self::new("LOADING this node has not read yet which boards there are; try again in a moment")
+            }
             Failure::Read(why) => why.into(),
             Failure::NotYetApplied => Self::new(
                 "TRYAGAIN this connection's earlier writes are stored and not applied yet; try again in a moment",

@@ -4,7 +4,6 @@
 //! may ask a node without tokens. Must not know: what a request asks for, or what it is answered.
 
 pub mod authorize;
-pub mod client;
 pub mod framing;
 pub mod limits;
 pub mod loopback;

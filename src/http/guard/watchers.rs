@@ -9,7 +9,7 @@ use std::sync::Arc;
 use metrics::{counter, gauge};
 use parking_lot::Mutex;
 
-use crate::http::guard::client::client_of;
+use crate::connections::client_of;
 use crate::http::render::problem::Problem;
 use crate::metrics::{LIVE_DROPPED_TOTAL, LIVE_EVENTS_TOTAL, LIVE_WATCHERS, figure};
 use crate::types::count;

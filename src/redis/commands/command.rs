@@ -21,7 +21,11 @@ pub enum Connection<'b> {
     Quit,
     Reset,
     Select(i64),
-    Hello { protocol: Option<Protocol>, authentication: Option<Authentication<'b>>, name: Option<&'b [u8]> },
+    Hello {
+        protocol: Option<Protocol>,
+        authentication: Option<Authentication<'b>>,
+        name: Option<&'b [u8]>,
+    },
     Auth(Authentication<'b>),
     Client(ClientCommand<'b>),
     Command(CommandQuery<'b>),

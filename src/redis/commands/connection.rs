@@ -196,7 +196,10 @@ mod tests {
         };
         assert_eq!(hello("HELLO"), (None, None, None));
         assert_eq!(hello("HELLO 3"), (Some(3), None, None));
-        assert_eq!(hello("hello 2 setname abc auth default s3cret"), (Some(2), Some("s3cret".to_owned()), Some(3)));
+        assert_eq!(
+            hello("hello 2 setname abc auth default s3cret"),
+            (Some(2), Some("s3cret".to_owned()), Some(3))
+        );
         for (request, expect) in [
             ("HELLO 4", "NOPROTO unsupported protocol version"),
             ("HELLO x", "ERR Protocol version is not an integer or out of range"),

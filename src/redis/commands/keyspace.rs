@@ -43,7 +43,10 @@ pub fn scan<'b>(arguments: Arguments<'b>) -> Result<Command<'b>, Refused> {
         if words.take_if("MATCH", 1) {
             scan.pattern = Some(words.take()?);
         } else if words.take_if("COUNT", 1) {
-            scan.count = u64::try_from(words.integer()?).ok().filter(|count| *count > 0).ok_or_else(Refused::syntax)?;
+            scan.count = u64::try_from(words.integer()?)
+                .ok()
+                .filter(|count| *count > 0)
+                .ok_or_else(Refused::syntax)?;
         } else if words.take_if("TYPE", 1) {
             scan.of_type = Some(words.take()?);
         } else {
@@ -63,14 +66,19 @@ mod tests {
         let scan = |request| {
             parsed(request, |command| match command {
                 Command::Keyspace(Keyspace::Scan(Scan { cursor, pattern, count, of_type })) => {
-                    let text = |bytes: &Option<&[u8]>| bytes.map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+                    let text = |bytes: &Option<&[u8]>| {
+                        bytes.map(|bytes| String::from_utf8_lossy(bytes).into_owned())
+                    };
                     format!("{cursor} {:?} {count} {:?}", text(pattern), text(of_type))
                 }
                 other => panic!("{other:?}"),
             })
         };
         assert_eq!(scan("SCAN 0"), "0 None 10 None");
-        assert_eq!(scan("SCAN 18446744073709551615 count 5 match a*"), "18446744073709551615 Some(\"a*\") 5 None");
+        assert_eq!(
+            scan("SCAN 18446744073709551615 count 5 match a*"),
+            "18446744073709551615 Some(\"a*\") 5 None"
+        );
         assert_eq!(scan("SCAN 0 TYPE zset"), "0 None 10 Some(\"zset\")");
         for (request, expect) in [
             ("SCAN x", "ERR invalid cursor"),

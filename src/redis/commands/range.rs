@@ -196,7 +196,8 @@ mod tests {
     fn range_of(request: &str) -> String {
         parsed(request, |command| match command {
             Command::Read(b"k", Read::Range(range)) => {
-                let bound = |bound: &ScoreBound| format!("{}{}", if bound.exclusive { "(" } else { "" }, bound.value);
+                let bound =
+                    |bound: &ScoreBound| format!("{}{}", if bound.exclusive { "(" } else { "" }, bound.value);
                 let lex = |bound: &LexBound<'_>| match bound {
                     LexBound::Least => "-".to_owned(),
                     LexBound::Greatest => "+".to_owned(),
@@ -240,8 +241,14 @@ mod tests {
         for (request, expect) in [
             ("ZRANGE k 0", "ERR wrong number of arguments for 'zrange' command"),
             ("ZRANGE k a 1", "ERR value is not an integer or out of range"),
-            ("ZRANGE k 0 1 LIMIT 0 1", "ERR syntax error, LIMIT is only supported in combination with either BYSCORE or BYLEX"),
-            ("ZRANGE k [a [b BYLEX WITHSCORES", "ERR syntax error, WITHSCORES not supported in combination with BYLEX"),
+            (
+                "ZRANGE k 0 1 LIMIT 0 1",
+                "ERR syntax error, LIMIT is only supported in combination with either BYSCORE or BYLEX",
+            ),
+            (
+                "ZRANGE k [a [b BYLEX WITHSCORES",
+                "ERR syntax error, WITHSCORES not supported in combination with BYLEX",
+            ),
             ("ZRANGE k 0 1 BYSCORE LIMIT 0", "ERR syntax error"),
             ("ZRANGE k 0 1 BYSCORE LIMIT a 1", "ERR value is not an integer or out of range"),
             ("ZRANGE k x 1 BYSCORE", "ERR min or max is not a float"),

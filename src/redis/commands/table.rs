@@ -38,15 +38,12 @@ impl KeyPlaces {
     const FIRST: Self = Self { first: 1, last: 1, step: 1 };
     const ALL: Self = Self { first: 1, last: -1, step: 1 };
 
-    /// The keys among arguments.
-    pub fn of<'b>(self, arguments: Arguments<'b>) -> impl Iterator<Item = &'b [u8]> {
+    /// The keys among a command's words, its name first.
+    pub fn among<W>(self, words: &[W]) -> impl Iterator<Item = &W> {
         let first = usize::try_from(self.first).unwrap_or_default();
-        let last = match usize::try_from(self.last) {
-            Ok(last) => last,
-            Err(_) => arguments.len().saturating_sub(1),
-        };
+        let last = usize::try_from(self.last).unwrap_or(words.len().saturating_sub(1));
         let count = if first == 0 { 0 } else { (last + 1).saturating_sub(first) };
-        arguments.iter().skip(first).take(count)
+        words.iter().skip(first).take(count)
     }
 }
 
@@ -218,13 +215,9 @@ pub mod tests {
     #[test]
     fn keys_are_where_the_table_says() {
         let keys = |request: &str| {
-            let mut reader = RequestReader::default();
-            reader.room().extend_from_slice(format!("{request}\r\n").as_bytes());
-            let request = reader.next(1 << 20).expect("a request").expect("all of it");
-            let arguments = reader.arguments(&request);
-            let spec = find(arguments.get(0).expect("a name")).expect("a command");
-            let text = |key: &[u8]| String::from_utf8_lossy(key).into_owned();
-            spec.keys.of(arguments).map(text).collect::<Vec<_>>().join(",")
+            let words: Vec<&str> = request.split(' ').collect();
+            let spec = words.first().and_then(|name| find(name.as_bytes())).expect("a command");
+            spec.keys.among(&words).copied().collect::<Vec<_>>().join(",")
         };
         assert_eq!(keys("ZADD k 1 a"), "k");
         assert_eq!(keys("DEL a b c"), "a,b,c");

@@ -188,11 +188,7 @@ impl RequestReader {
 }
 
 /// The number on a line that begins there, and where the next one begins. `None`: the line has not ended.
-fn number(
-    bytes: &[u8],
-    from: usize,
-    wrong: ProtocolError,
-) -> Result<Option<(i64, usize)>, ProtocolError> {
+fn number(bytes: &[u8], from: usize, wrong: ProtocolError) -> Result<Option<(i64, usize)>, ProtocolError> {
     let rest = bytes.get(from..).unwrap_or_default();
     let head = rest.get(..LENGTH_LINE_MAX.min(rest.len())).unwrap_or_default();
     let Some(end) = memchr::memchr(b'\r', head) else {
@@ -320,7 +316,10 @@ mod tests {
             (b"*1\r\n$3\r\nab", vec![]),
         ] {
             let (found, error) = read(&[sent], BYTES_MAX);
-            assert_eq!((texts(&found), error), (expect.iter().map(|words| words.iter().map(ToString::to_string).collect()).collect(), None));
+            assert_eq!(
+                (texts(&found), error),
+                (expect.iter().map(|words| words.iter().map(ToString::to_string).collect()).collect(), None)
+            );
         }
     }
 

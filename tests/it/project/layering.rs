@@ -94,7 +94,7 @@ const RULES: &[Rule] = &[
 /// floors below its own. It must not name those on its own floor, or above.
 const FLOORS: &[&[&str]] = &[
     &["types", "metrics", "tls_roots", "regular_file", "short_slice", "allocator", "processor"],
-    &["tree", "access", "window", "traces"],
+    &["tree", "access", "connections", "window", "traces"],
     &["board", "job"],
     &["wire", "state"],
     &["state_lock", "applied_sequence"],
@@ -103,7 +103,7 @@ const FLOORS: &[&[&str]] = &[
     // Reads must not need a queue.
     &["query", "queue", "snapshot"],
     &["cluster"],
-    &["http", "loadgen"],
+    &["http", "redis", "loadgen"],
     &["config"],
     &["credential_files"],
     &["service"],

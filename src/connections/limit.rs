@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use crate::http::guard::client::client_of;
+use crate::connections::client::client_of;
 
 /// The most overflow connections. Further ones are closed.
 const OVERFLOW_MAX: usize = 64;

@@ -1,0 +1,205 @@
+//! Commands that write to one board: as jobs, and what came of them as a reply.
+
+use std::sync::Arc;
+
+use crate::access::Grant;
+use crate::board::{Definition, DefinitionPatch, Field, KeyPatch, KeyType, Order, Ties};
+use crate::job::{Boards, Job, Op, Targets};
+use crate::operations::{
+    BoardRefused, DefineRefused, DefinedBoard, Failure, JobResult, Operations, ScoreChange,
+};
+use crate::redis::boards::key::{BoardKey, Shape, check_policy, member};
+use crate::redis::boards::read::digits;
+use crate::redis::commands::{Add, Compare, Presence, Write};
+use crate::redis::frames::Replies;
+use crate::redis::refused::Refused;
+use crate::types::{AsOf, BoardName, Score};
+
+/// How the outcomes of a command's jobs become its reply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WriteReply {
+    /// The number of new entries.
+    New,
+    /// The number of entries whose score is another one.
+    Changed,
+    /// The number of entries that are gone.
+    Removed,
+    /// The score after the only job, or nothing if it did not apply.
+    Score,
+}
+
+/// What came of a job.
+pub type Outcome = Result<ScoreChange, Refused>;
+
+/// What a command writes to a board that is there.
+///
+/// # Errors
+/// When the board is none for it.
+pub fn jobs_of(
+    key: &BoardKey,
+    definition: &Definition,
+    write: &Write<'_>,
+) -> Result<(Vec<Job>, WriteReply), Refused> {
+    let shape = Shape::of(&key.board, definition)?;
+    match write {
+        Write::Add(add) => {
+            check_policy(&key.board, definition, add)?;
+            let op = op_of(add, shape)?;
+            let mut jobs = Vec::with_capacity(add.pairs.len());
+            for (score, id) in &add.pairs {
+                let score = Score::of_numbers(&[*score]).map_err(|_| Refused::no_float())?;
+                if let Err(why) = definition.typed(&score) {
+                    return Err(Refused::new(format!(
+                        "ERR value is not a valid float: {}",
+                        definition.refused(why, &score)
+                    )));
+                }
+                jobs.push(job(&key.board, member(id)?, op, Some(score)));
+            }
+            Ok((jobs, reply_of(add)))
+        }
+        Write::Remove(ids) => {
+            let members = ids.iter().map(|id| member(id));
+            let jobs: Result<Vec<Job>, Refused> =
+                members.map(|member| Ok(job(&key.board, member?, Op::Remove, None))).collect();
+            Ok((jobs?, WriteReply::Removed))
+        }
+    }
+}
+
+fn reply_of(add: &Add<'_>) -> WriteReply {
+    match add {
+        Add { increment: true, .. } => WriteReply::Score,
+        Add { counts_changed: true, .. } => WriteReply::Changed,
+        _ => WriteReply::New,
+    }
+}
+
+/// What a job does for `ZADD` with these options.
+fn op_of(add: &Add<'_>, shape: Shape) -> Result<Op, Refused> {
+    let keeps_better = add.compare == if shape.best_is_greatest { Compare::Greater } else { Compare::Less };
+    match (add.presence, add.compare, add.increment) {
+        (Presence::Any, Compare::Any, true) => Ok(Op::Incr),
+        (Presence::Any, Compare::Any, false) => Ok(Op::Set),
+        (Presence::Any, _, false) if keeps_better => Ok(Op::Best),
+        _ => Err(Refused::new(
+            "ERR ZADD takes no NX and no XX here, GT only where greater scores are better and LT only where \
+             lower ones are, and none of them with INCR",
+        )),
+    }
+}
+
+fn job(board: &BoardName, member: crate::types::MemberId, op: Op, score: Option<Score>) -> Job {
+    let mut boards = Boards::new();
+    boards.push((board.clone(), score));
+    Job { member, targets: Targets::Boards(boards), op: Some(op), version: None, at: None, meta: None }
+}
+
+/// A board as Redis orders it: doubles, the greatest first, equal scores by the greatest id.
+fn made_patch() -> DefinitionPatch {
+    let score = KeyPatch {
+        name: "score".to_owned(),
+        order: Field::Value(Order::Descending),
+        key_type: Field::Value(KeyType::Float),
+        min: Field::Absent,
+        max: Field::Absent,
+        below_min: Field::Absent,
+        above_max: Field::Absent,
+    };
+    DefinitionPatch {
+        keys: Field::Value(vec![score]),
+        ties: Field::Value(Ties::MemberDesc),
+        ..DefinitionPatch::default()
+    }
+}
+
+/// The definition of a board that a command makes.
+pub fn made_definition() -> Definition {
+    made_patch().onto(None).unwrap_or_default()
+}
+
+/// Makes the board of a key as Redis orders it: doubles, the greatest first, equal scores by the greatest id.
+///
+/// # Errors
+/// When it cannot be made. That there is one by now is no error.
+pub async fn define(
+    operations: &Arc<Operations>,
+    key: &BoardKey,
+    grant: Option<&Arc<Grant>>,
+) -> Result<AsOf, Refused> {
+    if !operations.registry.may_create(key.board.as_str())
+        && operations.registry.get(key.board.as_str()).is_none()
+    {
+        return Err(Refused::new(format!(
+            "ERR there is no board {}, and this service makes none for a score (--no-auto-create): define it with \
+             PUT /v1/boards/{{board}}",
+            key.board
+        )));
+    }
+    let limited = grant.filter(|grant| grant.max_boards.is_some()).cloned();
+    match operations.define(key.board.clone(), made_patch(), false, limited, |_| ()).await {
+        Ok(DefinedBoard { board, .. }) => Ok(board.token),
+        // Somebody else has defined it meanwhile.
+        Err(Failure::Board(BoardRefused::Refused(DefineRefused::Conflict(_)))) => Ok(AsOf::default()),
+        Err(why) => Err(why.into()),
+    }
+}
+
+/// What came of a job.
+pub fn outcome_of(result: &JobResult) -> Outcome {
+    match result {
+        JobResult::Rejected(reject) if reject.detail.contains("no number") => {
+            Err(Refused::new("ERR resulting score is not a number (NaN)"))
+        }
+        JobResult::Rejected(reject) => Err(Refused::new(format!("ERR {}: {}", reject.code, reject.detail))),
+        JobResult::Failed(why) => Err(why.clone().into()),
+        JobResult::Parked => {
+            Err(Refused::new("UNKNOWN the write is stored, and applied as soon as its board is decided"))
+        }
+        result => result.score_change().ok_or_else(|| {
+            Refused::new("UNKNOWN the write is applied, and the shards did not tell what it has changed")
+        }),
+    }
+}
+
+impl WriteReply {
+    /// Writes the reply to a command.
+    pub fn write(
+        self,
+        outcomes: &[Outcome],
+        definition: &Definition,
+        replies: &mut Replies,
+    ) -> Result<(), Refused> {
+        let mut counted = 0;
+        for outcome in outcomes {
+            let change = outcome.as_ref().map_err(|refused| {
+                if outcomes.len() == 1 {
+                    return refused.clone();
+                }
+                Refused::new(format!(
+                    "{}; other members of this command may have been written",
+                    refused.text()
+                ))
+            })?;
+            let ScoreChange { before, after } = change;
+            counted += u64::from(match self {
+                Self::New => before.is_none() && after.is_some(),
+                Self::Changed => after.is_some() && before != after,
+                Self::Removed => before.is_some() && after.is_none(),
+                Self::Score => false,
+            });
+            if self == Self::Score {
+                match after {
+                    Some(score) => {
+                        let typed = definition.typed(score);
+                        replies.double(&digits(typed.as_ref().map_or(score, AsRef::as_ref)));
+                    }
+                    None => replies.null(),
+                }
+                return Ok(());
+            }
+        }
+        replies.count(counted);
+        Ok(())
+    }
+}

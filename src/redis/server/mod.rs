@@ -1,0 +1,20 @@
+//! Connections that speak Redis' protocol, their state, and the commands about it.
+//!
+//! In the order in which a request meets them:
+//! - `listener`: where it listens, and who gets a connection; `connection`: from the first byte to the last
+//! - `round`: the requests that have come together, whose writes share a message; `pending`: those writes
+//! - `session`: who the client is, and what it has written; `clients`: all connections
+//! - `answers`, `info`: commands about the connection and the service; `figures`: what is counted
+
+mod answers;
+mod clients;
+mod connection;
+mod figures;
+mod info;
+mod listener;
+mod pending;
+mod round;
+mod service;
+mod session;
+
+pub use listener::{ListenAddress, Listener, Serving, serve};
