@@ -224,4 +224,27 @@ pub mod tests {
         assert_eq!(keys("PING a"), "");
         assert_eq!(keys("DEL"), "");
     }
+
+    #[test]
+    fn the_document_lists_every_command() {
+        let document = include_str!("../../../docs/redis.md");
+        let (_, section) = document.split_once("## Commands").expect("it has the section");
+        let listed: Vec<&str> = section
+            .lines()
+            .skip_while(|line| !line.starts_with("|---"))
+            .skip(1)
+            .take_while(|line| line.starts_with('|'))
+            .collect();
+        let scope = |needs| match needs {
+            Needs::Nothing => "none".to_owned(),
+            Needs::Token(scope) => scope.to_string(),
+        };
+        let expect: Vec<String> = COMMANDS
+            .iter()
+            .map(|spec| {
+                format!("| `{}` | {} | {} |", spec.name.to_uppercase(), scope(spec.needs), spec.summary)
+            })
+            .collect();
+        assert_eq!(listed, expect);
+    }
 }
