@@ -133,16 +133,21 @@ pub enum Ties {
     First,
     /// The latest to reach it.
     Last,
-    /// The smallest id, byte by byte; also the final tie-break of the other two.
+    /// The smallest id, byte by byte; also the final tie-break of the two above.
     Member,
+    /// The greatest id, byte by byte.
+    MemberDesc,
 }
 
 impl Ties {
+    pub const ALL: [Self; 4] = [Self::First, Self::Last, Self::Member, Self::MemberDesc];
+
     pub fn name(self) -> &'static str {
         match self {
             Self::First => "first",
             Self::Last => "last",
             Self::Member => "member",
+            Self::MemberDesc => "member_desc",
         }
     }
 }
@@ -336,7 +341,7 @@ impl Definition {
             (has_float, "a key of the type integer: it counts, and sums of doubles are rounded"),
             (self.policy != Policy::Incr, "the policy incr: it counts, and keeps no scores that are set"),
             (
-                self.ties == Ties::Member,
+                matches!(self.ties, Ties::Member | Ties::MemberDesc),
                 "ties of first or last: an entry's error comes before its id among equal scores",
             ),
             (self.movement, "no movement: that would have to be kept of members that are gone"),

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use thiserror::Error;
 
 use crate::board::definition::{Beyond, Definition, Key, KeyType, Order, Ties};
-use crate::tree::Words;
+use crate::tree::{IDS_DESCEND, Words};
 use crate::types::{Double, Floats, MAX_KEYS, NoInteger, Number, Score, Timestamp};
 
 /// Why a score does not belong on a board.
@@ -122,6 +122,7 @@ impl Definition {
             Ties::First => encode(reached.as_micros(), Order::Ascending),
             Ties::Last => encode(reached.as_micros(), Order::Descending),
             Ties::Member => member_prefix(member),
+            Ties::MemberDesc => IDS_DESCEND | !member_prefix(member) >> 8,
         });
         if self.is_top_k() {
             words.push(encode(error, Order::Ascending));
@@ -151,7 +152,7 @@ impl Definition {
         match self.ties {
             Ties::First => Timestamp::from_micros(decode(tie, Order::Ascending)).ok(),
             Ties::Last => Timestamp::from_micros(decode(tie, Order::Descending)).ok(),
-            Ties::Member => None,
+            Ties::Member | Ties::MemberDesc => None,
         }
     }
 

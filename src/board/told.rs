@@ -23,13 +23,13 @@ impl Definition {
     }
 
     /// What a score of this board looks like in JSON, for a client that sent one with another number of keys.
-    fn not_a_score(&self, found: &Score) -> String {
+    pub(super) fn not_a_score(&self, found: &Score) -> String {
         let keys = self.score_example();
         let form = if keys.len() == 1 { keys.concat() } else { format!("[{}]", keys.join(", ")) };
         format!("{}: send {form}, not {found}{}", self.keys_told(), self.default_told())
     }
 
-    fn not_a_score_in_query(&self, found: &Score) -> String {
+    pub(super) fn not_a_score_in_query(&self, found: &Score) -> String {
         let form = |keys: Vec<String>| format!("score={}", keys.join(","));
         let found = form(found.numbers().map(|number| number.to_string()).collect());
         let example = form(self.score_example());

@@ -33,6 +33,7 @@ pub use render::problem::Problem;
 pub use render::reply::Reply;
 pub use render::results::reply as reply_of_jobs;
 pub use request::body::BODY_BYTES_MAX;
+pub use render::fields::score as write_score;
 pub use request::definition::{json as definition_json, of_json as definition_of_json, offset_minutes};
 pub use request::job_list::{check_numbers, decode as decode_jobs};
 pub use request::params::invalid_value;

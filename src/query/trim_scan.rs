@@ -13,7 +13,7 @@ use crate::query::merge::MergedEntry;
 use crate::query::read::BoardRead;
 use crate::query::remote_shards::ReadError;
 use crate::state::{Incarnation, Shard, TrimPoint, TrimSide, WindowTree};
-use crate::tree::{Handle, Words};
+use crate::tree::{Handle, Words, compare_ids};
 use crate::types::{BoardName, MemberId, Score};
 
 /// Listed entries examined under one hold of a lock.
@@ -108,7 +108,7 @@ impl TrimScan {
             Some((words, id)) => {
                 // Walking down, the next entry is the first one behind those up to the last one.
                 let mut compare = |handle: Handle| -> Ordering {
-                    let order = members.id(handle).cmp(id);
+                    let order = compare_ids(words.as_slice(), members.id(handle), id);
                     if from_top && order == Ordering::Equal { Ordering::Less } else { order }
                 };
                 window.tree.count_before(words.as_slice(), &mut compare)

@@ -179,6 +179,7 @@ impl LogHash {
             Ties::First => 0,
             Ties::Last => 1,
             Ties::Member => 2,
+            Ties::MemberDesc => 3,
         };
         self.words(policy | (ties << 8) | (count(keys.len()) << 16), u64::from(*keep));
         self.words(i64::from(*utc_offset_minutes).cast_unsigned(), 0);

@@ -6,7 +6,7 @@ use thiserror::Error;
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Malformed {
     #[error(
-        "a board's name must be 1 to 64 letters, digits or characters of _.:-, and begin with a letter or digit"
+        "a board's name must be 1 to 128 printable ASCII characters without space, %, ?, # and \\, and not begin with a dot"
     )]
     Board,
     #[error(

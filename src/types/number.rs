@@ -99,7 +99,7 @@ impl Double {
     }
 
     fn with_digits<T>(self, then: impl FnOnce(&str) -> T) -> T {
-        let mut buffer = zmij::Buffer::new();
+        let mut buffer = ryu::Buffer::new();
         let digits = buffer.format(self.value());
         then(digits.strip_suffix(".0").unwrap_or(digits))
     }

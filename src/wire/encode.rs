@@ -88,6 +88,13 @@ fn write_number(out: &mut Vec<u8>, number: impl itoa::Integer) {
     out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
 }
 
+/// A score as JSON, which decodes to the same score.
+pub fn score_json(score: &Score) -> String {
+    let mut out = Vec::new();
+    write_score(&mut out, score);
+    String::from_utf8(out).expect("JSON is UTF-8")
+}
+
 fn write_score(out: &mut Vec<u8>, score: &Score) {
     let is_only = score.keys().len() == 1;
     for (index, number) in score.numbers().enumerate() {

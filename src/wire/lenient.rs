@@ -134,7 +134,7 @@ pub fn parse_number(text: &str) -> Result<Number, String> {
 
 fn no_number(text: &str) -> String {
     format!(
-        "{} is not a decimal integer such as 1200, nor a number such as 0.5, inf or -inf for a key of doubles",
+        "{} is not a decimal integer such as 1200, nor, for a key of doubles, one such as 0.5 or inf",
         quoted(text)
     )
 }

@@ -238,7 +238,7 @@ pub fn changes_by_board<'a>(
 ) {
     let mut boards = object.object("boards");
     for one in changes {
-        let mut board = boards.object(one.board.name.split().0);
+        let mut board = boards.object_of(one.board.name.split().0);
         change(&mut board, one, repeated);
         board.end();
     }
@@ -249,7 +249,7 @@ pub fn changes_by_board<'a>(
 pub fn changed_by_board(object: &mut Object<'_>, boards: &[(BoardName, bool)]) {
     let mut by_board = object.object("boards");
     for (name, changed) in boards {
-        let mut board = by_board.object(name.split().0);
+        let mut board = by_board.object_of(name.split().0);
         board.bool("changed", *changed);
         board.end();
     }

@@ -69,6 +69,17 @@ impl<'a> Object<'a> {
         Object::begin(self.name(name))
     }
 
+    /// An object by a name that may need escapes, such as a board's.
+    pub fn object_of(&mut self, name: &str) -> Object<'_> {
+        if !self.empty {
+            self.out.push(b',');
+        }
+        self.empty = false;
+        text(self.out, name);
+        self.out.push(b':');
+        Object::begin(self.out)
+    }
+
     /// Writes an array, one item after the other.
     pub fn array<T>(
         &mut self,

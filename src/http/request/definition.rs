@@ -72,8 +72,7 @@ pub fn parse(body: &[u8], board: &BoardName) -> Result<DefinitionPatch, Problem>
             named(policy, all, Policy::name, "policy must be set, best or incr")
         })?,
         ties: field(fields, "ties", |ties| {
-            let all = [Ties::First, Ties::Last, Ties::Member];
-            named(ties, all, Ties::name, "ties must be first, last or member")
+            named(ties, Ties::ALL, Ties::name, "ties must be first, last, member or member_desc")
         })?,
         windows: field(fields, "windows", windows)?,
         seasons: field(fields, "season", seasons)?,

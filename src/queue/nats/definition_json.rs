@@ -95,7 +95,6 @@ struct KeyJson {
 
 const ORDERS: [(Order, &str); 2] = [(Order::Ascending, "asc"), (Order::Descending, "desc")];
 const POLICIES: [(Policy, &str); 3] = [(Policy::Set, "set"), (Policy::Best, "best"), (Policy::Incr, "incr")];
-const TIES: [(Ties, &str); 3] = [(Ties::First, "first"), (Ties::Last, "last"), (Ties::Member, "member")];
 
 fn name_of<T: PartialEq>(value: &T, names: &[(T, &'static str)]) -> String {
     let found = names.iter().find(|(known, _)| known == value);
@@ -120,7 +119,7 @@ impl From<&Definition> for DefinitionJson {
         Self {
             keys: definition.keys.iter().map(key).collect(),
             policy: name_of(&definition.policy, &POLICIES),
-            ties: name_of(&definition.ties, &TIES),
+            ties: definition.ties.name().to_owned(),
             utc_offset_minutes: definition.utc_offset_minutes,
             keep: definition.keep,
             windows: (!definition.has_only_all())
@@ -201,7 +200,7 @@ impl DefinitionJson {
             kind,
             keys: self.keys.into_iter().map(key).collect::<Option<_>>()?,
             policy: named(&self.policy, &POLICIES)?,
-            ties: named(&self.ties, &TIES)?,
+            ties: Ties::ALL.into_iter().find(|ties| ties.name() == self.ties)?,
             utc_offset_minutes: self.utc_offset_minutes,
             keep: self.keep,
             windows,

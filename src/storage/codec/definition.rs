@@ -102,6 +102,7 @@ pub(super) fn definition_to_wire(definition: &Definition) -> DefinitionWire {
             Ties::First => 0,
             Ties::Last => 1,
             Ties::Member => 2,
+            Ties::MemberDesc => 3,
         },
         utc_offset_minutes: definition.utc_offset_minutes,
         keep: definition.keep,
@@ -161,6 +162,7 @@ pub(super) fn definition_from_wire(wire: DefinitionWire) -> Result<Definition, U
         0 => Ties::First,
         1 => Ties::Last,
         2 => Ties::Member,
+        3 => Ties::MemberDesc,
         _ => return Err(unknown("tie rule")),
     };
     let (utc_offset_minutes, keep) = (wire.utc_offset_minutes, wire.keep);
@@ -239,8 +241,8 @@ mod tests {
             ("80", "", "settings that are not there"),
             ("80", "00", "no settings"),
             ("00", "01 00020002", "settings that are not announced"),
-            ("83", "01 00020002", "an unknown rule of ties"),
-            ("03", "", "an unknown rule of ties"),
+            ("84", "01 00020002", "an unknown rule of ties"),
+            ("04", "", "an unknown rule of ties"),
             ("80", "01 00020006", "an unknown window"),
             ("80", "01 00020202", "a window twice"),
             ("80", "01 0000", "no window"),

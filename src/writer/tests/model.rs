@@ -48,9 +48,11 @@ impl ModelBoard {
         let ties = match self.definition.ties {
             Ties::First => a.reached.cmp(&b.reached),
             Ties::Last => b.reached.cmp(&a.reached),
-            Ties::Member => Ordering::Equal,
+            Ties::Member | Ties::MemberDesc => Ordering::Equal,
         };
-        self.by_score(&a.score, &b.score).then(ties).then(a_id.as_bytes().cmp(b_id.as_bytes()))
+        let ids = a_id.as_bytes().cmp(b_id.as_bytes());
+        let ids = if self.definition.ties == Ties::MemberDesc { ids.reverse() } else { ids };
+        self.by_score(&a.score, &b.score).then(ties).then(ids)
     }
 
     /// `Less`: the first is better.

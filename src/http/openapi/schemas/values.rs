@@ -12,6 +12,7 @@ const MEMBER_PATTERN: &str = "^[^\\u0000-\\u001f\\u007f-\\u009f]+$";
 pub fn schemas() -> Value {
     let decimal = |format: &str, pattern: &str, text: &str| json!({"type": "string", "format": format, "pattern": pattern, "description": text});
     let signed = json!({"type": "integer", "format": "int64", "minimum": i64::MIN, "maximum": i64::MAX});
+    let infinity = json!({"enum": ["inf", "-inf"], "description": "Of a key of the type `float`."});
     json!({
         "BoardName": {
             "type": "string", "pattern": BOARD_PATTERN, "minLength": 1, "maxLength": MAX_BOARD_BYTES,
@@ -32,25 +33,28 @@ pub fn schemas() -> Value {
         },
         "IntegerInput": {
             "description": "A signed 64-bit integer, exact: a JSON integer, or a decimal string for clients whose numbers \
-                            are doubles. Fractions, exponents, plus signs and numbers beyond 64 bits are refused.",
-            "anyOf": [signed, decimal("int64", "^-?[0-9]+$", "The same in decimal.")]
+                            are doubles. Fractions, plus signs and numbers beyond 64 bits are refused. Of a key of the \
+                            type `float`: any number, its string, or an infinity.",
+            "anyOf": [signed, decimal("int64", "^-?[0-9]+$", "The same in decimal."), {"type": "number"}, infinity]
         },
         "Integer": {
-            "description": "A signed 64-bit integer; beyond ±(2^53-1) a decimal string, because many JSON readers would round it.",
+            "description": "A signed 64-bit integer; beyond ±(2^53-1) a decimal string, because many JSON readers would round it. \
+                            Of a key of the type `float`: a double, with the shortest digits that read back as it.",
             "anyOf": [
                 {"type": "integer", "minimum": -9_007_199_254_740_991_i64, "maximum": 9_007_199_254_740_991_i64},
-                decimal("int64", "^-?[0-9]{16,19}$", "Beyond what doubles hold exactly.")
+                decimal("int64", "^-?[0-9]{16,19}$", "Beyond what doubles hold exactly."),
+                {"type": "number"}, infinity
             ]
         },
         "ScoreInput": {
-            "description": format!("A score: one integer, or an array of 1 to {MAX_KEYS}, as many as the board has keys."),
+            "description": format!("A score: one number, or an array of 1 to {MAX_KEYS}, as many as the board has keys."),
             "anyOf": [
                 component("IntegerInput"),
                 {"type": "array", "minItems": 1, "maxItems": MAX_KEYS, "items": component("IntegerInput")}
             ]
         },
         "Score": {
-            "description": "A score: one integer on boards of one key, an array on others.",
+            "description": "A score: one number on boards of one key, an array on others.",
             "anyOf": [
                 component("Integer"),
                 {"type": "array", "minItems": 2, "maxItems": MAX_KEYS, "items": component("Integer")}
