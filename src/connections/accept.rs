@@ -10,7 +10,7 @@ const OUT_OF_RESOURCES: Duration = Duration::from_millis(200);
 ///
 /// # Arguments
 /// `next`: accepts one.
-pub async fn accept<C>(next: impl AsyncFn() -> io::Result<C>) -> C {
+pub async fn accept<C, F: Future<Output = io::Result<C>>>(next: impl Fn() -> F) -> C {
     loop {
         match next().await {
             Ok(accepted) => return accepted,

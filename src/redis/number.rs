@@ -1,6 +1,6 @@
 //! Numbers as Redis reads and writes them.
 
-use crate::types::{Double, Number};
+use crate::types::{Double, Number, Score};
 
 /// The greatest integer that Redis writes with all its digits, as a double: 2^52.
 const PLAIN_MAX: f64 = 4_503_599_627_370_496.0;
@@ -58,6 +58,11 @@ pub fn digits(number: Number) -> String {
         return format!("{value}");
     }
     format!("{mantissa}e{}{}", if exponent < 0 { '-' } else { '+' }, exponent.abs())
+}
+
+/// The only key of a score, printed so.
+pub fn digits_of(score: &Score) -> String {
+    score.numbers().next().map(digits).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -55,7 +55,7 @@ pub async fn serve(
     loop {
         let (stream, address) = tokio::select! {
             () = shutdown.as_mut() => break,
-            accepted = accept(async || listener.accept().await) => accepted,
+            accepted = accept(|| listener.accept()) => accepted,
         };
         // A stream that is dropped is closed.
         let Some(permit) = shared.limiter.permit(address.ip()) else {

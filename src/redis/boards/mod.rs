@@ -2,7 +2,8 @@
 //!
 //! Knows: in which order Redis shows what a board holds. Must not know: the connection.
 //!
-//! - `key`: which board a key is; `bounds`: bounds of scores; `slice`: a range of positions; `pattern`: patterns
+//! - `key`: which board a key is; `bounds`: bounds of scores; `slice`: a range of positions; `range`: all
+//!   of its entries; `pattern`: patterns
 //!   of names
 //! - `asked`: a read that sees what its connection has written; `read`: commands that read a board; `random`:
 //!   members drawn at random; `keyspace`: commands about boards as keys
@@ -14,6 +15,7 @@ mod key;
 mod keyspace;
 mod pattern;
 mod random;
+mod range;
 mod read;
 mod slice;
 mod write;

@@ -8,7 +8,7 @@ use crate::operations::Reading;
 use crate::query::{FromPosition, Listed, TotalOnly};
 use crate::redis::boards::asked::Asking;
 use crate::redis::boards::key::BoardKey;
-use crate::redis::boards::read::{EVERYTHING, count_answer, entries_of};
+use crate::redis::boards::range::{EVERYTHING, count_answer, entries_of};
 use crate::redis::commands::RandomCount;
 use crate::redis::refused::Refused;
 

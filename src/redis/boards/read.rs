@@ -3,19 +3,17 @@
 use std::sync::Arc;
 
 use crate::operations::Reading;
-use crate::query::{FromPosition, Listed, LookupMembers, MemberOf, TotalOnly};
+use crate::query::{Listed, LookupMembers, MemberOf, TotalOnly};
 use crate::redis::boards::asked::Asking;
 use crate::redis::boards::key::{BoardKey, Shape, member};
 use crate::redis::boards::random;
-use crate::redis::boards::slice::{PAGE, Slice, SliceOf};
-use crate::redis::commands::{RangeOf, Read, Selection};
+use crate::redis::boards::range::{entries_of, slice};
+use crate::redis::boards::slice::PAGE;
+use crate::redis::commands::{RangeOf, Read};
 use crate::redis::frames::{Protocol, Replies};
-use crate::redis::number;
+use crate::redis::number::digits_of as digits;
 use crate::redis::refused::Refused;
-use crate::types::{MemberId, Score, count};
-
-/// What an entry takes in a reply and in memory beside its id, about.
-const ENTRY_BYTES: usize = 160;
+use crate::types::{MemberId, Score};
 
 /// Answers a command that reads a board.
 ///
@@ -133,62 +131,6 @@ async fn scores(
     Ok(())
 }
 
-/// A range, with up to so many of its entries. `None`: there is no such board.
-async fn slice(
-    asking: &Asking<'_>,
-    reading: &Reading,
-    key: &BoardKey,
-    range: &RangeOf<'_>,
-    page: usize,
-) -> Result<Option<Slice>, Refused> {
-    let read = SliceOf { board: &key.board, range, page };
-    asking.read(reading, key, read).await?.map(|answer| answer.body).transpose()
-}
-
-/// All entries of a range. Beyond a page, each page is of a moment of its own.
-pub async fn entries_of(
-    asking: &Asking<'_>,
-    reading: &Reading,
-    key: &BoardKey,
-    range: &RangeOf<'_>,
-) -> Result<Vec<Listed>, Refused> {
-    let Some(slice) = slice(asking, reading, key, range, PAGE).await? else { return Ok(Vec::new()) };
-    let Slice { mut from, mut to, is_forward, mut entries } = slice;
-    if is_forward {
-        from += count(entries.len())
-    } else {
-        to -= count(entries.len())
-    }
-    while from < to {
-        count_answer(reading, &entries)?;
-        // Others wait for this thread.
-        tokio::task::yield_now().await;
-        let length = usize::try_from(to - from).unwrap_or(usize::MAX).min(PAGE);
-        let position = 1 + if is_forward { from } else { to - count(length) };
-        let read = FromPosition { position, limit: length };
-        let Some(answer) = asking.read(reading, key, read).await? else { break };
-        let mut more = answer.body.entries;
-        if more.is_empty() {
-            break;
-        }
-        if is_forward {
-            from += count(length);
-        } else {
-            to -= count(length);
-            more.reverse();
-        }
-        entries.extend(more);
-    }
-    count_answer(reading, &entries)?;
-    Ok(entries)
-}
-
-/// # Errors
-/// When the answers of all requests take too much memory together.
-pub fn count_answer(reading: &Reading, entries: &[Listed]) -> Result<(), Refused> {
-    Ok(reading.in_progress.count_answer(entries.len() * ENTRY_BYTES)?)
-}
-
 fn write_entries(replies: &mut Replies, entries: &[Listed], with_scores: bool) {
     let pairs = with_scores && replies.protocol == Protocol::Resp3;
     replies.array(if with_scores && !pairs { 2 * entries.len() } else { entries.len() });
@@ -202,12 +144,3 @@ fn write_entries(replies: &mut Replies, entries: &[Listed], with_scores: bool) {
         }
     }
 }
-
-/// The only key of a score.
-pub fn digits(score: &Score) -> String {
-    score.numbers().next().map(number::digits).unwrap_or_default()
-}
-
-/// All of a board.
-pub const EVERYTHING: RangeOf<'_> =
-    RangeOf { selection: Selection::Index(0, -1), descending: false, limit: None, with_scores: false };

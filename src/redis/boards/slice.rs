@@ -189,6 +189,7 @@ async fn between_members(
 fn ids_ascend(ties: Ties) -> Option<bool> {
     match ties {
         Ties::Member => Some(true),
+        Ties::MemberDesc => Some(false),
         Ties::First | Ties::Last => None,
     }
 }

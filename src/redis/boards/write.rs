@@ -9,11 +9,11 @@ use crate::operations::{
     BoardRefused, DefineRefused, DefinedBoard, Failure, JobResult, Operations, ScoreChange,
 };
 use crate::redis::boards::key::{BoardKey, Shape, check_policy, member};
-use crate::redis::boards::read::digits;
 use crate::redis::commands::{Add, Compare, Presence, Write};
 use crate::redis::frames::Replies;
+use crate::redis::number::digits_of;
 use crate::redis::refused::Refused;
-use crate::types::{AsOf, BoardName, Score};
+use crate::types::{AsOf, BoardName, MemberId, Score};
 
 /// How the outcomes of a command's jobs become its reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,7 +89,7 @@ fn op_of(add: &Add<'_>, shape: Shape) -> Result<Op, Refused> {
     }
 }
 
-fn job(board: &BoardName, member: crate::types::MemberId, op: Op, score: Option<Score>) -> Job {
+fn job(board: &BoardName, member: MemberId, op: Op, score: Option<Score>) -> Job {
     let mut boards = Boards::new();
     boards.push((board.clone(), score));
     Job { member, targets: Targets::Boards(boards), op: Some(op), version: None, at: None, meta: None }
@@ -192,7 +192,7 @@ impl WriteReply {
                 match after {
                     Some(score) => {
                         let typed = definition.typed(score);
-                        replies.double(&digits(typed.as_ref().map_or(score, AsRef::as_ref)));
+                        replies.double(&digits_of(typed.as_ref().map_or(score, |typed| &**typed)));
                     }
                     None => replies.null(),
                 }

@@ -7,7 +7,7 @@ use crate::redis::number;
 use crate::redis::refused::Refused;
 
 /// `ZADD key [NX|XX] [GT|LT] [CH] [INCR] score member [score member ...]`
-pub fn zadd<'b>(arguments: Arguments<'b>) -> Result<Command<'b>, Refused> {
+pub fn zadd(arguments: Arguments<'_>) -> Result<Command<'_>, Refused> {
     let mut words = Words::after(arguments, 1);
     let key = words.take()?;
     let (mut new, mut existing, mut greater, mut less) = (false, false, false, false);
@@ -55,7 +55,7 @@ pub fn zadd<'b>(arguments: Arguments<'b>) -> Result<Command<'b>, Refused> {
 }
 
 /// `ZINCRBY key increment member`
-pub fn zincrby<'b>(arguments: Arguments<'b>) -> Result<Command<'b>, Refused> {
+pub fn zincrby(arguments: Arguments<'_>) -> Result<Command<'_>, Refused> {
     let mut words = Words::after(arguments, 1);
     let key = words.take()?;
     let score = number::score(words.take()?).ok_or_else(Refused::no_float)?;
@@ -70,7 +70,7 @@ pub fn zincrby<'b>(arguments: Arguments<'b>) -> Result<Command<'b>, Refused> {
 }
 
 /// `ZREM key member [member ...]`
-pub fn zrem<'b>(arguments: Arguments<'b>) -> Result<Command<'b>, Refused> {
+pub fn zrem(arguments: Arguments<'_>) -> Result<Command<'_>, Refused> {
     let mut words = Words::after(arguments, 1);
     Ok(Command::Write(words.take()?, Write::Remove(words.rest())))
 }

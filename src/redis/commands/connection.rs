@@ -8,12 +8,12 @@ use crate::redis::refused::Refused;
 
 type Parsed<'b> = Result<Command<'b>, Refused>;
 
-fn about<'b>(connection: Connection<'b>) -> Parsed<'b> {
+fn about(connection: Connection<'_>) -> Parsed<'_> {
     Ok(Command::Connection(connection))
 }
 
 /// `PING [message]`
-pub fn ping<'b>(arguments: Arguments<'b>) -> Parsed<'b> {
+pub fn ping(arguments: Arguments<'_>) -> Parsed<'_> {
     if arguments.len() > 2 {
         return Err(Refused::arity("ping"));
     }
@@ -21,27 +21,27 @@ pub fn ping<'b>(arguments: Arguments<'b>) -> Parsed<'b> {
 }
 
 /// `ECHO message`
-pub fn echo<'b>(arguments: Arguments<'b>) -> Parsed<'b> {
+pub fn echo(arguments: Arguments<'_>) -> Parsed<'_> {
     about(Connection::Echo(Words::after(arguments, 1).take()?))
 }
 
 /// `QUIT`
-pub fn quit<'b>(_: Arguments<'b>) -> Parsed<'b> {
+pub fn quit(_: Arguments<'_>) -> Parsed<'_> {
     about(Connection::Quit)
 }
 
 /// `RESET`
-pub fn reset<'b>(_: Arguments<'b>) -> Parsed<'b> {
+pub fn reset(_: Arguments<'_>) -> Parsed<'_> {
     about(Connection::Reset)
 }
 
 /// `SELECT index`
-pub fn select<'b>(arguments: Arguments<'b>) -> Parsed<'b> {
+pub fn select(arguments: Arguments<'_>) -> Parsed<'_> {
     about(Connection::Select(Words::after(arguments, 1).integer()?))
 }
 
 /// `AUTH [username] password`
-pub fn auth<'b>(arguments: Arguments<'b>) -> Parsed<'b> {
+pub fn auth(arguments: Arguments<'_>) -> Parsed<'_> {
     let mut words = Words::after(arguments, 1).rest();
     if words.len() > 2 {
         return Err(Refused::syntax());
@@ -51,7 +51,7 @@ pub fn auth<'b>(arguments: Arguments<'b>) -> Parsed<'b> {
 }
 
 /// `HELLO [protover [AUTH username password] [SETNAME clientname]]`
-pub fn hello<'b>(arguments: Arguments<'b>) -> Parsed<'b> {
+pub fn hello(arguments: Arguments<'_>) -> Parsed<'_> {
     let mut words = Words::after(arguments, 1);
     let (mut protocol, mut authentication, mut name) = (None, None, None);
     if words.left() > 0 {
@@ -77,7 +77,7 @@ pub fn hello<'b>(arguments: Arguments<'b>) -> Parsed<'b> {
 }
 
 /// `CLIENT ID|GETNAME|SETNAME|SETINFO|INFO|LIST|NO-EVICT|NO-TOUCH`
-pub fn client<'b>(arguments: Arguments<'b>) -> Parsed<'b> {
+pub fn client(arguments: Arguments<'_>) -> Parsed<'_> {
     let mut words = Words::after(arguments, 1);
     let (name, more) = (words.take()?, words.left());
     let (subcommand, most) = [
@@ -121,7 +121,7 @@ fn checked_name(name: &[u8]) -> Result<&[u8], Refused> {
 }
 
 /// `COMMAND [COUNT|INFO|DOCS|GETKEYS]`
-pub fn command<'b>(arguments: Arguments<'b>) -> Parsed<'b> {
+pub fn command(arguments: Arguments<'_>) -> Parsed<'_> {
     let mut words = Words::after(arguments, 1);
     if words.left() == 0 {
         return about(Connection::Command(CommandQuery::All));
@@ -144,12 +144,12 @@ pub fn command<'b>(arguments: Arguments<'b>) -> Parsed<'b> {
 }
 
 /// `INFO [section ...]`
-pub fn info<'b>(arguments: Arguments<'b>) -> Parsed<'b> {
+pub fn info(arguments: Arguments<'_>) -> Parsed<'_> {
     about(Connection::Info(Words::after(arguments, 1).rest()))
 }
 
 /// `CONFIG GET parameter [parameter ...]`
-pub fn config<'b>(arguments: Arguments<'b>) -> Parsed<'b> {
+pub fn config(arguments: Arguments<'_>) -> Parsed<'_> {
     let mut words = Words::after(arguments, 1);
     let name = words.take()?;
     if !is(name, "get") {
@@ -162,12 +162,12 @@ pub fn config<'b>(arguments: Arguments<'b>) -> Parsed<'b> {
 }
 
 /// `TIME`
-pub fn time<'b>(_: Arguments<'b>) -> Parsed<'b> {
+pub fn time(_: Arguments<'_>) -> Parsed<'_> {
     about(Connection::Time)
 }
 
 /// `WAIT numreplicas timeout`
-pub fn wait<'b>(arguments: Arguments<'b>) -> Parsed<'b> {
+pub fn wait(arguments: Arguments<'_>) -> Parsed<'_> {
     let mut words = Words::after(arguments, 1);
     let replicas = words.integer()?;
     let timeout = number::integer::<i64>(words.take()?)

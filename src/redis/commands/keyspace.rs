@@ -10,32 +10,32 @@ use crate::redis::refused::Refused;
 const SCAN_COUNT: u64 = 10;
 
 /// `EXISTS key [key ...]`
-pub fn exists<'b>(arguments: Arguments<'b>) -> Result<Command<'b>, Refused> {
+pub fn exists(arguments: Arguments<'_>) -> Result<Command<'_>, Refused> {
     Ok(Command::Keyspace(Keyspace::Exists(Words::after(arguments, 1).rest())))
 }
 
 /// `TYPE key`
-pub fn type_of<'b>(arguments: Arguments<'b>) -> Result<Command<'b>, Refused> {
+pub fn type_of(arguments: Arguments<'_>) -> Result<Command<'_>, Refused> {
     Ok(Command::Keyspace(Keyspace::Type(Words::after(arguments, 1).take()?)))
 }
 
 /// `DEL key [key ...]`
-pub fn del<'b>(arguments: Arguments<'b>) -> Result<Command<'b>, Refused> {
+pub fn del(arguments: Arguments<'_>) -> Result<Command<'_>, Refused> {
     Ok(Command::Keyspace(Keyspace::Delete(Words::after(arguments, 1).rest())))
 }
 
 /// `KEYS pattern`
-pub fn keys<'b>(arguments: Arguments<'b>) -> Result<Command<'b>, Refused> {
+pub fn keys(arguments: Arguments<'_>) -> Result<Command<'_>, Refused> {
     Ok(Command::Keyspace(Keyspace::Keys(Words::after(arguments, 1).take()?)))
 }
 
 /// `DBSIZE`
-pub fn dbsize<'b>(_: Arguments<'b>) -> Result<Command<'b>, Refused> {
+pub fn dbsize(_: Arguments<'_>) -> Result<Command<'_>, Refused> {
     Ok(Command::Keyspace(Keyspace::Size))
 }
 
 /// `SCAN cursor [MATCH pattern] [COUNT count] [TYPE type]`
-pub fn scan<'b>(arguments: Arguments<'b>) -> Result<Command<'b>, Refused> {
+pub fn scan(arguments: Arguments<'_>) -> Result<Command<'_>, Refused> {
     let mut words = Words::after(arguments, 1);
     let cursor = number::integer(words.take()?).ok_or_else(|| Refused::new("ERR invalid cursor"))?;
     let mut scan = Scan { cursor, pattern: None, count: SCAN_COUNT, of_type: None };

@@ -18,11 +18,7 @@ enum By {
 ///
 /// # Arguments
 /// `by`, `descending`: `None` where options say it.
-fn range<'b>(
-    arguments: Arguments<'b>,
-    by: Option<By>,
-    descending: Option<bool>,
-) -> Result<Command<'b>, Refused> {
+fn range(arguments: Arguments<'_>, by: Option<By>, descending: Option<bool>) -> Result<Command<'_>, Refused> {
     let mut words = Words::after(arguments, 1);
     let (key, first, second) = (words.take()?, words.take()?, words.take()?);
     let (mut with_scores, mut limit, mut chosen, mut reverse) = (false, None, by, descending);
@@ -87,79 +83,79 @@ fn lex_bound(text: &[u8]) -> Result<LexBound<'_>, Refused> {
 }
 
 /// `ZRANGE key start stop [BYSCORE|BYLEX] [REV] [LIMIT offset count] [WITHSCORES]`
-pub fn zrange<'b>(arguments: Arguments<'b>) -> Result<Command<'b>, Refused> {
+pub fn zrange(arguments: Arguments<'_>) -> Result<Command<'_>, Refused> {
     range(arguments, None, None)
 }
 
 /// `ZREVRANGE key start stop [WITHSCORES]`
-pub fn zrevrange<'b>(arguments: Arguments<'b>) -> Result<Command<'b>, Refused> {
+pub fn zrevrange(arguments: Arguments<'_>) -> Result<Command<'_>, Refused> {
     range(arguments, Some(By::Index), Some(true))
 }
 
 /// `ZRANGEBYSCORE key min max [WITHSCORES] [LIMIT offset count]`
-pub fn zrangebyscore<'b>(arguments: Arguments<'b>) -> Result<Command<'b>, Refused> {
+pub fn zrangebyscore(arguments: Arguments<'_>) -> Result<Command<'_>, Refused> {
     range(arguments, Some(By::Score), Some(false))
 }
 
 /// `ZREVRANGEBYSCORE key max min [WITHSCORES] [LIMIT offset count]`
-pub fn zrevrangebyscore<'b>(arguments: Arguments<'b>) -> Result<Command<'b>, Refused> {
+pub fn zrevrangebyscore(arguments: Arguments<'_>) -> Result<Command<'_>, Refused> {
     range(arguments, Some(By::Score), Some(true))
 }
 
 /// `ZRANGEBYLEX key min max [LIMIT offset count]`
-pub fn zrangebylex<'b>(arguments: Arguments<'b>) -> Result<Command<'b>, Refused> {
+pub fn zrangebylex(arguments: Arguments<'_>) -> Result<Command<'_>, Refused> {
     range(arguments, Some(By::Lex), Some(false))
 }
 
 /// `ZREVRANGEBYLEX key max min [LIMIT offset count]`
-pub fn zrevrangebylex<'b>(arguments: Arguments<'b>) -> Result<Command<'b>, Refused> {
+pub fn zrevrangebylex(arguments: Arguments<'_>) -> Result<Command<'_>, Refused> {
     range(arguments, Some(By::Lex), Some(true))
 }
 
 /// `ZCOUNT key min max`
-pub fn zcount<'b>(arguments: Arguments<'b>) -> Result<Command<'b>, Refused> {
+pub fn zcount(arguments: Arguments<'_>) -> Result<Command<'_>, Refused> {
     count(arguments, By::Score)
 }
 
 /// `ZLEXCOUNT key min max`
-pub fn zlexcount<'b>(arguments: Arguments<'b>) -> Result<Command<'b>, Refused> {
+pub fn zlexcount(arguments: Arguments<'_>) -> Result<Command<'_>, Refused> {
     count(arguments, By::Lex)
 }
 
-fn count<'b>(arguments: Arguments<'b>, by: By) -> Result<Command<'b>, Refused> {
+fn count(arguments: Arguments<'_>, by: By) -> Result<Command<'_>, Refused> {
     let mut words = Words::after(arguments, 1);
     let key = words.take()?;
     Ok(Command::Read(key, Read::Count(selection(by, words.take()?, words.take()?)?)))
 }
 
 /// `ZCARD key`
-pub fn zcard<'b>(arguments: Arguments<'b>) -> Result<Command<'b>, Refused> {
+pub fn zcard(arguments: Arguments<'_>) -> Result<Command<'_>, Refused> {
     Ok(Command::Read(Words::after(arguments, 1).take()?, Read::Card))
 }
 
 /// `ZSCORE key member`
-pub fn zscore<'b>(arguments: Arguments<'b>) -> Result<Command<'b>, Refused> {
+pub fn zscore(arguments: Arguments<'_>) -> Result<Command<'_>, Refused> {
     let mut words = Words::after(arguments, 1);
     Ok(Command::Read(words.take()?, Read::Score(words.take()?)))
 }
 
 /// `ZMSCORE key member [member ...]`
-pub fn zmscore<'b>(arguments: Arguments<'b>) -> Result<Command<'b>, Refused> {
+pub fn zmscore(arguments: Arguments<'_>) -> Result<Command<'_>, Refused> {
     let mut words = Words::after(arguments, 1);
     Ok(Command::Read(words.take()?, Read::Scores(words.rest())))
 }
 
 /// `ZRANK key member [WITHSCORE]`
-pub fn zrank<'b>(arguments: Arguments<'b>) -> Result<Command<'b>, Refused> {
+pub fn zrank(arguments: Arguments<'_>) -> Result<Command<'_>, Refused> {
     rank(arguments, false)
 }
 
 /// `ZREVRANK key member [WITHSCORE]`
-pub fn zrevrank<'b>(arguments: Arguments<'b>) -> Result<Command<'b>, Refused> {
+pub fn zrevrank(arguments: Arguments<'_>) -> Result<Command<'_>, Refused> {
     rank(arguments, true)
 }
 
-fn rank<'b>(arguments: Arguments<'b>, descending: bool) -> Result<Command<'b>, Refused> {
+fn rank(arguments: Arguments<'_>, descending: bool) -> Result<Command<'_>, Refused> {
     let mut words = Words::after(arguments, 1);
     let (key, member) = (words.take()?, words.take()?);
     let with_score = words.take_if("WITHSCORE", 0);
@@ -168,7 +164,7 @@ fn rank<'b>(arguments: Arguments<'b>, descending: bool) -> Result<Command<'b>, R
 }
 
 /// `ZRANDMEMBER key [count [WITHSCORES]]`
-pub fn zrandmember<'b>(arguments: Arguments<'b>) -> Result<Command<'b>, Refused> {
+pub fn zrandmember(arguments: Arguments<'_>) -> Result<Command<'_>, Refused> {
     let mut words = Words::after(arguments, 1);
     let key = words.take()?;
     if words.left() == 0 {

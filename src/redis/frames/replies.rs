@@ -2,8 +2,6 @@
 //!
 //! Knows: how RESP2 and RESP3 write each kind of value. Must not know: what is replied to.
 
-use crate::redis::refused::Refused;
-
 /// The versions of the protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Protocol {
@@ -50,10 +48,11 @@ impl Replies {
         self.word("OK");
     }
 
-    pub fn error(&mut self, refused: &Refused) {
+    /// An error: a code, a space, and words.
+    pub fn error(&mut self, text: &str) {
         self.out.push(b'-');
         // What a client has sent may be in it. A line has no ends of lines.
-        self.out.extend(refused.text().bytes().map(|byte| if byte.is_ascii_control() { b' ' } else { byte }));
+        self.out.extend(text.bytes().map(|byte| if byte.is_ascii_control() { b' ' } else { byte }));
         self.end();
     }
 
@@ -169,7 +168,7 @@ mod tests {
             assert_eq!(parsed(protocol, |replies| replies.text("a\r\nb")), bulk("a\r\nb"));
             assert_eq!(parsed(protocol, Replies::null), Value::Nil);
             assert_eq!(parsed(protocol, Replies::null_array), Value::Nil);
-            let error = |replies: &mut Replies| replies.error(&Refused::syntax());
+            let error = |replies: &mut Replies| replies.error("ERR syntax error");
             assert!(matches!(parsed(protocol, error), Value::ServerError(_)));
         }
         let pair = |replies: &mut Replies| {
@@ -185,7 +184,7 @@ mod tests {
     #[test]
     fn an_error_is_one_line_whatever_it_repeats() {
         let mut replies = Replies::default();
-        replies.error(&Refused::new("ERR a\r\n+OK\u{0}"));
+        replies.error("ERR a\r\n+OK\u{0}");
         assert_eq!(replies.bytes(), b"-ERR a  +OK \r\n");
     }
 }

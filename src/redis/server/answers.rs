@@ -8,13 +8,10 @@ use crate::redis::commands::{
 };
 use crate::redis::frames::{Protocol, Replies};
 use crate::redis::refused::Refused;
-use crate::redis::server::info;
-use crate::redis::server::round::Flow;
+use crate::redis::server::flow::Flow;
+use crate::redis::server::info::{REDIS_VERSION, info};
 use crate::redis::server::service::Service;
 use crate::redis::server::session::{Allowed, Session};
-
-/// The version of Redis whose commands these are: clients look at it for what they may send.
-pub const REDIS_VERSION: &str = "7.2.0";
 
 /// Answers a command about the connection or the service.
 ///
@@ -55,7 +52,7 @@ pub async fn answer(
             let asking = Asking { operations: &service.operations, grant, written: &session.written };
             // A node that cannot read its boards tells the rest.
             let keys = board_count(&asking).await.unwrap_or_default();
-            replies.verbatim(&info::text(service, sections, keys));
+            replies.verbatim(&info(service, sections, keys));
         }
         Connection::ConfigGet(patterns) => config(service, patterns, replies),
         Connection::Time => {

@@ -8,9 +8,9 @@ use tokio::sync::watch;
 use crate::connections::{ClientTimeouts, turn};
 use crate::operations::BodyBytes;
 use crate::redis::frames::{Replies, RequestReader};
-use crate::redis::refused::Refused;
 use crate::redis::server::figures::Figures;
-use crate::redis::server::round::{Flow, Round};
+use crate::redis::server::flow::Flow;
+use crate::redis::server::round::Round;
 use crate::redis::server::service::Service;
 use crate::redis::server::session::{Allowed, Session};
 
@@ -51,7 +51,7 @@ pub async fn speak<S: AsyncRead + AsyncWrite + Unpin>(
             let is_too_much = !held.take(pending - held_bytes);
             held_bytes = pending;
             if is_too_much {
-                replies.error(&Refused::new("OOM the requests of all clients take too much memory together"));
+                replies.error("OOM the requests of all clients take too much memory together");
                 let _ = send(stream, &mut replies, timeouts).await;
                 return;
             }

@@ -2,8 +2,10 @@
 
 use std::fmt::Write as _;
 
-use crate::redis::server::answers::REDIS_VERSION;
 use crate::redis::server::service::Service;
+
+/// The version of Redis whose commands these are: clients look at it for what they may send.
+pub const REDIS_VERSION: &str = "7.2.0";
 
 /// The sections, and whether they are told if none is asked for.
 const SECTIONS: [(&str, bool); 7] = [
@@ -21,7 +23,7 @@ const SECTIONS: [(&str, bool); 7] = [
 /// # Arguments
 /// - `asked`: names of sections, `default`, `all` or `everything`; none for the default.
 /// - `keys`: boards with entries.
-pub fn text(service: &Service, asked: &[&[u8]], keys: u64) -> String {
+pub fn info(service: &Service, asked: &[&[u8]], keys: u64) -> String {
     let is_asked = |word: &str| asked.iter().any(|section| section.eq_ignore_ascii_case(word.as_bytes()));
     let (all, default) = (is_asked("all") || is_asked("everything"), asked.is_empty() || is_asked("default"));
     let mut text = String::new();
@@ -49,7 +51,6 @@ fn fields(service: &Service, section: &str, keys: u64) -> Vec<(String, String)> 
             field("redis_version", &REDIS_VERSION),
             field("redis_mode", &"standalone"),
             field("ranktree_version", &env!("CARGO_PKG_VERSION")),
-            field("os", &std::env::consts::OS),
             field("process_id", &std::process::id()),
             field("tcp_port", &service.port),
             field("uptime_in_seconds", &service.started.elapsed().as_secs()),

@@ -183,7 +183,7 @@ pub async fn serve(
     loop {
         let (stream, client, address) = tokio::select! {
             () = shutdown.as_mut() => break,
-            accepted = accept(async || listener.next().await) => accepted,
+            accepted = accept(|| listener.next()) => accepted,
         };
         // A stream that is dropped is closed.
         let Some(permit) = shared.limiter.permit(client) else {

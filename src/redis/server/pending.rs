@@ -86,7 +86,7 @@ impl PendingWrites {
                 Kind::Refused(refused) => Err(refused),
             };
             if let Err(refused) = &written {
-                replies.error(refused);
+                replies.error(refused.text());
             }
             figures.note(name, began.elapsed(), written.is_err());
         }

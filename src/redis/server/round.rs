@@ -10,16 +10,10 @@ use crate::redis::frames::{Arguments, ProtocolError, Replies};
 use crate::redis::refused::Refused;
 use crate::redis::server::answers::answer;
 use crate::redis::server::figures::Figures;
+use crate::redis::server::flow::Flow;
 use crate::redis::server::pending::PendingWrites;
 use crate::redis::server::service::Service;
 use crate::redis::server::session::{Allowed, Session};
-
-/// Whether a connection goes on after a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Flow {
-    Continue,
-    Close,
-}
 
 /// The requests that have come together.
 pub struct Round<'r> {
@@ -89,12 +83,12 @@ impl<'r> Round<'r> {
     pub async fn end(&mut self, why: ProtocolError) {
         self.flush().await;
         Figures::note_end("protocol");
-        self.replies.error(&why.into());
+        self.replies.error(Refused::from(why).text());
     }
 
     fn refuse(&mut self, (name, began): (&'static str, Instant), refused: Refused) {
         if self.pending.is_empty() {
-            self.replies.error(&refused);
+            self.replies.error(refused.text());
             self.service.figures.note(name, began.elapsed(), true);
         } else {
             self.pending.push_refused((name, began), refused);
@@ -116,14 +110,15 @@ impl<'r> Round<'r> {
             }
             Command::Read(key, read) => {
                 self.flush().await;
-                answer_read(&self.asking(), key, &read, self.replies).await?;
+                let Self { service, session, replies, allowed, .. } = self;
+                let asking = asking(service, session, allowed);
+                answer_read(&asking, key, &read, replies).await?;
                 Ok(Answered::Replied(Flow::Continue))
             }
             Command::Keyspace(command) => {
                 self.flush().await;
                 let Self { service, session, replies, allowed, .. } = self;
-                let grant = allowed.grant().map(AsRef::as_ref);
-                let asking = Asking { operations: &service.operations, grant, written: &session.written };
+                let asking = asking(service, session, allowed);
                 let written = answer_keyspace(&service.operations, &asking, &command, replies).await?;
                 if let Some(written) = written {
                     session.note_written(written);
@@ -137,14 +132,6 @@ impl<'r> Round<'r> {
                 self.allowed = self.session.allowed(self.service);
                 Ok(Answered::Replied(flow))
             }
-        }
-    }
-
-    fn asking(&self) -> Asking<'_> {
-        Asking {
-            operations: &self.service.operations,
-            grant: self.allowed.grant().map(AsRef::as_ref),
-            written: &self.session.written,
         }
     }
 
@@ -167,7 +154,7 @@ impl<'r> Round<'r> {
         key: &[u8],
         write: &Write<'_>,
     ) -> Result<(), Refused> {
-        let key = self.asking().board(key)?;
+        let key = asking(self.service, self.session, &self.allowed).board(key)?;
         key.check_writable()?;
         let creates = match write {
             Write::Add(add) => add.presence != Presence::Existing,
@@ -195,6 +182,11 @@ impl<'r> Round<'r> {
         self.pending.push(command, jobs, reply, definition);
         Ok(())
     }
+}
+
+fn asking<'a>(service: &'a Service, session: &'a Session, allowed: &'a Allowed) -> Asking<'a> {
+    let grant = allowed.grant().map(AsRef::as_ref);
+    Asking { operations: &service.operations, grant, written: &session.written }
 }
 
 enum Answered {
