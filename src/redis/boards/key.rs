@@ -6,9 +6,10 @@
 use std::sync::Arc;
 
 use crate::board::{Definition, Order, Policy};
+use crate::job::Compare;
 use crate::operations::Operations;
 use crate::query::{InstanceAsked, WindowChoice};
-use crate::redis::commands::{Add, Compare};
+use crate::redis::commands::Add;
 use crate::redis::refused::Refused;
 use crate::types::{BoardName, MemberId};
 

@@ -4,16 +4,16 @@ use std::sync::Arc;
 
 use crate::access::Grant;
 use crate::board::{Definition, DefinitionPatch, Field, KeyPatch, KeyType, Order, Ties};
-use crate::job::{Boards, Job, Op, Targets};
+use crate::job::{Boards, Compare, Job, Op, Presence, Targets, When};
 use crate::operations::{
     BoardRefused, DefineRefused, DefinedBoard, Failure, JobResult, Operations, ScoreChange,
 };
 use crate::redis::boards::key::{BoardKey, Shape, check_policy, member};
-use crate::redis::commands::{Add, Compare, Presence, Write};
+use crate::redis::commands::{Add, Write};
 use crate::redis::frames::Replies;
 use crate::redis::number::digits_of;
 use crate::redis::refused::Refused;
-use crate::types::{AsOf, BoardName, MemberId, Score};
+use crate::types::{AsOf, BoardName, MemberId, Score, count};
 
 /// How the outcomes of a command's jobs become its reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,8 +24,8 @@ pub enum WriteReply {
     Changed,
     /// The number of entries that are gone.
     Removed,
-    /// The score after the only job, or nothing if it did not apply.
-    Score,
+    /// The score after the only job, or nothing if its condition did not hold.
+    Score(Presence, Compare),
 }
 
 /// What came of a job.
@@ -40,11 +40,12 @@ pub fn jobs_of(
     definition: &Definition,
     write: &Write<'_>,
 ) -> Result<(Vec<Job>, WriteReply), Refused> {
-    let shape = Shape::of(&key.board, definition)?;
+    Shape::of(&key.board, definition)?;
     match write {
         Write::Add(add) => {
             check_policy(&key.board, definition, add)?;
-            let op = op_of(add, shape)?;
+            let Add { presence, compare, increment, .. } = *add;
+            let op = Op::when(When { presence, compare, adds: increment });
             let mut jobs = Vec::with_capacity(add.pairs.len());
             for (score, id) in &add.pairs {
                 let score = Score::of_numbers(&[*score]).map_err(|_| Refused::no_float())?;
@@ -69,23 +70,9 @@ pub fn jobs_of(
 
 fn reply_of(add: &Add<'_>) -> WriteReply {
     match add {
-        Add { increment: true, .. } => WriteReply::Score,
+        Add { increment: true, presence, compare, .. } => WriteReply::Score(*presence, *compare),
         Add { counts_changed: true, .. } => WriteReply::Changed,
         _ => WriteReply::New,
-    }
-}
-
-/// What a job does for `ZADD` with these options.
-fn op_of(add: &Add<'_>, shape: Shape) -> Result<Op, Refused> {
-    let keeps_better = add.compare == if shape.best_is_greatest { Compare::Greater } else { Compare::Less };
-    match (add.presence, add.compare, add.increment) {
-        (Presence::Any, Compare::Any, true) => Ok(Op::Incr),
-        (Presence::Any, Compare::Any, false) => Ok(Op::Set),
-        (Presence::Any, _, false) if keeps_better => Ok(Op::Best),
-        _ => Err(Refused::new(
-            "ERR ZADD takes no NX and no XX here, GT only where greater scores are better and LT only where \
-             lower ones are, and none of them with INCR",
-        )),
     }
 }
 
@@ -164,42 +151,57 @@ pub fn outcome_of(result: &JobResult) -> Outcome {
 
 impl WriteReply {
     /// Writes the reply to a command.
+    ///
+    /// # Errors
+    /// When some of it was not done. Nothing is written to the replies then.
     pub fn write(
         self,
         outcomes: &[Outcome],
         definition: &Definition,
         replies: &mut Replies,
     ) -> Result<(), Refused> {
-        let mut counted = 0;
-        for outcome in outcomes {
-            let change = outcome.as_ref().map_err(|refused| {
-                if outcomes.len() == 1 {
-                    return refused.clone();
+        let changes: Vec<&ScoreChange> =
+            outcomes.iter().map(Result::as_ref).collect::<Result<_, _>>().map_err(|refused: &Refused| {
+                match outcomes {
+                    [_] => refused.clone(),
+                    _ => Refused::new(format!(
+                        "{}; other members of this command may have been written",
+                        refused.text()
+                    )),
                 }
-                Refused::new(format!(
-                    "{}; other members of this command may have been written",
-                    refused.text()
-                ))
             })?;
-            let ScoreChange { before, after } = change;
-            counted += u64::from(match self {
-                Self::New => before.is_none() && after.is_some(),
-                Self::Changed => after.is_some() && before != after,
-                Self::Removed => before.is_some() && after.is_none(),
-                Self::Score => false,
-            });
-            if self == Self::Score {
-                match after {
+        let counted = |is_counted: &dyn Fn(&ScoreChange) -> bool| {
+            count(changes.iter().filter(|change| is_counted(change)).count())
+        };
+        match self {
+            Self::New => replies.count(counted(&|change| change.before.is_none() && change.after.is_some())),
+            Self::Changed => {
+                replies.count(counted(&|change| change.after.is_some() && change.before != change.after))
+            }
+            Self::Removed => {
+                replies.count(counted(&|change| change.before.is_some() && change.after.is_none()))
+            }
+            Self::Score(presence, compare) => {
+                let held = changes.first().filter(|change| condition_held(presence, compare, change));
+                match held.and_then(|change| change.after.as_ref()) {
                     Some(score) => {
                         let typed = definition.typed(score);
                         replies.double(&digits_of(typed.as_ref().map_or(score, |typed| &**typed)));
                     }
                     None => replies.null(),
                 }
-                return Ok(());
             }
         }
-        replies.count(counted);
         Ok(())
+    }
+}
+
+/// Whether the condition of a job held, by what it came to.
+fn condition_held(presence: Presence, compare: Compare, change: &ScoreChange) -> bool {
+    let ScoreChange { before, after } = change;
+    match (presence, compare) {
+        (Presence::New, _) => before.is_none(),
+        (_, Compare::Greater | Compare::Less) => before != after,
+        _ => true,
     }
 }

@@ -1,6 +1,7 @@
 //! `ZADD`, `ZINCRBY` and `ZREM`.
 
-use crate::redis::commands::command::{Add, Command, Compare, Presence, Write};
+use crate::job::{Compare, Presence};
+use crate::redis::commands::command::{Add, Command, Write};
 use crate::redis::commands::words::Words;
 use crate::redis::frames::Arguments;
 use crate::redis::number;

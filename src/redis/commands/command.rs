@@ -1,5 +1,6 @@
 //! What a client asks for, in types. Borrowed from the request.
 
+use crate::job::{Compare, Presence};
 use crate::redis::frames::Protocol;
 use crate::types::Number;
 
@@ -167,20 +168,4 @@ pub struct Add<'b> {
     /// The score of the only pair is added, and the reply is the sum.
     pub increment: bool,
     pub pairs: Vec<(Number, &'b [u8])>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Presence {
-    #[default]
-    Any,
-    New,
-    Existing,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Compare {
-    #[default]
-    Any,
-    Greater,
-    Less,
 }

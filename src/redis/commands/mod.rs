@@ -16,7 +16,7 @@ mod words;
 
 pub use absent::{is_of_redis, why_absent};
 pub use command::{
-    Add, Authentication, ClientCommand, Command, CommandQuery, Compare, Connection, Keyspace, LexBound,
-    Presence, RandomCount, RangeOf, Read, Scan, ScoreBound, Selection, Write,
+    Add, Authentication, ClientCommand, Command, CommandQuery, Connection, Keyspace, LexBound, RandomCount,
+    RangeOf, Read, Scan, ScoreBound, Selection, Write,
 };
 pub use table::{COMMANDS, Needs, Spec, find};

@@ -4,8 +4,9 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use crate::job::Presence;
 use crate::redis::boards::{Asking, answer_keyspace, answer_read, define, jobs_of, made_definition};
-use crate::redis::commands::{Command, Needs, Presence, Spec, Write, find, is_of_redis, why_absent};
+use crate::redis::commands::{Command, Needs, Spec, Write, find, is_of_redis, why_absent};
 use crate::redis::frames::{Arguments, ProtocolError, Replies};
 use crate::redis::refused::Refused;
 use crate::redis::server::answers::answer;

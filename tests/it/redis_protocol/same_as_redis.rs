@@ -26,17 +26,26 @@ fn command(random: &mut Random) -> Vec<String> {
     match random.below(24) {
         0..=4 => {
             words.extend(["ZADD", key]);
-            match random.below(5) {
-                0 => words.push("CH"),
-                1 => words.extend(["GT", "CH"]),
-                2 => words.push("gt"),
-                _ => {}
-            }
+            words.extend(random.pick(&[
+                &[][..],
+                &[],
+                &["CH"],
+                &["GT", "CH"],
+                &["lt"],
+                &["NX"],
+                &["XX", "CH"],
+                &["XX", "GT"],
+                &["LT", "XX", "CH"],
+            ]));
             for _ in 0..count {
                 words.extend([*random.pick(&SCORES), *random.pick(&MEMBERS)]);
             }
         }
-        5 => words.extend(["ZADD", key, "INCR", *random.pick(&SCORES), *random.pick(&MEMBERS)]),
+        5 => {
+            words.extend(["ZADD", key]);
+            words.extend(random.pick(&[&[][..], &["NX"], &["XX"], &["GT"], &["LT"], &["XX", "LT"]]));
+            words.extend(["INCR", *random.pick(&SCORES), *random.pick(&MEMBERS)]);
+        }
         6 | 7 => words.extend(["ZINCRBY", key, *random.pick(&SCORES), *random.pick(&MEMBERS)]),
         8 | 9 => {
             words.extend(["ZREM", key]);
