@@ -154,7 +154,7 @@ pub async fn run(
     let shutdown = shutdown.shared();
     let redis_serving =
         serve_redis(redis_listener, &operations, (&shared, &config.http, &credentials), shutdown.clone());
-    let api = Arc::new(Api::new(operations, render_metrics, limits, access, copies));
+    let api = Arc::new(Api::new(Arc::clone(&operations), render_metrics, limits, access, copies));
     let http_serving =
         serve(listener, api, Arc::clone(&shared), serving(&config.http, &credentials), shutdown);
     let serving = futures_util::future::join(http_serving, redis_serving);
