@@ -49,11 +49,12 @@ pub async fn answer_keyspace(
         }
         Keyspace::Delete(keys) => return delete(operations, asking, keys, replies).await.map(Some),
         Keyspace::Keys(pattern) => {
-            let names: Vec<BoardName> = with_entries(asking, |name| matches(pattern, name.as_str().as_bytes()))
-                .await?
-                .into_iter()
-                .map(|(name, _)| name)
-                .collect();
+            let names: Vec<BoardName> =
+                with_entries(asking, |name| matches(pattern, name.as_str().as_bytes()))
+                    .await?
+                    .into_iter()
+                    .map(|(name, _)| name)
+                    .collect();
             replies.array(names.len());
             names.iter().for_each(|name| replies.text(name.as_str()));
         }

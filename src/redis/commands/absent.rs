@@ -25,13 +25,11 @@ const ABSENT: &[&str] = &[
     "debug",
     "decr",
     "decrby",
-    "discard",
     "dump",
     "eval",
     "eval_ro",
     "evalsha",
     "evalsha_ro",
-    "exec",
     "expire",
     "expireat",
     "expiretime",
@@ -98,7 +96,6 @@ const ABSENT: &[&str] = &[
     "move",
     "mset",
     "msetnx",
-    "multi",
     "object",
     "persist",
     "pexpire",
@@ -207,6 +204,9 @@ pub fn why_absent(name: &str) -> Option<&'static str> {
         }
         "eval" | "eval_ro" | "evalsha" | "evalsha_ro" | "fcall" | "fcall_ro" | "function" | "script" => {
             "there are no scripts"
+        }
+        "watch" | "unwatch" => {
+            "writes depend on no earlier read: ZADD has NX, XX, GT and LT, and ZINCRBY adds"
         }
         "flushall" | "flushdb" => "DEL drops boards one by one",
         "zremrangebylex" | "zremrangebyrank" | "zremrangebyscore" => {

@@ -12,6 +12,14 @@ pub enum Command<'b> {
     Read(&'b [u8], Read<'b>),
     /// Writes to one board.
     Write(&'b [u8], Write<'b>),
+    Transaction(TransactionStep),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TransactionStep {
+    Begin,
+    Execute,
+    Discard,
 }
 
 /// About the connection, or the service.

@@ -3,7 +3,7 @@
 //! - `table`: every command, once; `absent`: those of Redis that are not here, and why
 //! - `command`: what a client asks for, in types
 //! - `words`: arguments, taken one after the other
-//! - `add`, `range`, `keyspace`, `connection`: arguments to those types, in the order in which Redis judges them
+//! - `add`, `range`, `keyspace`, `connection`, `transaction`: arguments to those types, in the order in which Redis judges them
 
 mod absent;
 mod add;
@@ -12,11 +12,12 @@ mod connection;
 mod keyspace;
 mod range;
 mod table;
+mod transaction;
 mod words;
 
 pub use absent::{is_of_redis, why_absent};
 pub use command::{
     Add, Authentication, ClientCommand, Command, CommandQuery, Connection, Keyspace, LexBound, RandomCount,
-    RangeOf, Read, Scan, ScoreBound, Selection, Write,
+    RangeOf, Read, Scan, ScoreBound, Selection, TransactionStep, Write,
 };
 pub use table::{COMMANDS, Needs, Spec, find};

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use crate::access::Scope;
 use crate::redis::commands::command::Command;
-use crate::redis::commands::{add, connection, keyspace, range};
+use crate::redis::commands::{add, connection, keyspace, range, transaction};
 use crate::redis::frames::Arguments;
 use crate::redis::refused::Refused;
 
@@ -61,6 +61,7 @@ pub enum Group {
     Generic,
     Server,
     SortedSet,
+    Transactions,
 }
 
 impl Group {
@@ -70,6 +71,7 @@ impl Group {
             Self::Generic => "generic",
             Self::Server => "server",
             Self::SortedSet => "sorted-set",
+            Self::Transactions => "transactions",
         }
     }
 }
@@ -127,11 +129,14 @@ pub const COMMANDS: &[Spec] = commands! {
     "config" -2 NONE READ, Server "2.0.0" connection::config: "GET of the few parameters that clients ask for";
     "dbsize" 1 NONE READ, Server "1.0.0" keyspace::dbsize: "The number of boards that have entries";
     "del" -2 ALL ADMIN, Generic "1.0.0" keyspace::del: "Drops boards, with their definitions";
+    "discard" 1 NONE READ, Transactions "2.0.0" transaction::discard: "Forgets the commands since MULTI";
     "echo" 2 NONE READ, Connection "1.0.0" connection::echo: "Returns its message";
+    "exec" 1 NONE READ, Transactions "1.2.0" transaction::exec: "Does the commands since MULTI, in order";
     "exists" -2 ALL READ, Generic "1.0.0" keyspace::exists: "How many of the boards have entries";
     "hello" -1 NONE Needs::Nothing, Connection "6.0.0" connection::hello: "Chooses the protocol's version, takes a token and a name";
     "info" -1 NONE READ, Server "1.0.0" connection::info: "The service in the sections that exporters read";
     "keys" 2 NONE READ, Generic "1.0.0" keyspace::keys: "Boards with entries whose names match a pattern";
+    "multi" 1 NONE READ, Transactions "1.2.0" transaction::multi: "From here on commands are kept until EXEC";
     "ping" -1 NONE READ, Connection "1.0.0" connection::ping: "Returns PONG, or its message";
     "quit" -1 NONE Needs::Nothing, Connection "1.0.0" connection::quit: "Closes the connection";
     "reset" 1 NONE Needs::Nothing, Connection "6.2.0" connection::reset: "Makes the connection as it was in the beginning";

@@ -45,9 +45,38 @@ impl<'b> Arguments<'b> {
         self.bytes.get(self.ranges.get(index)?.clone())
     }
 
+    /// A copy that does not need the buffer.
+    pub fn to_owned(self) -> OwnedArguments {
+        let mut owned = OwnedArguments::default();
+        for argument in self.iter() {
+            let begin = owned.bytes.len();
+            owned.bytes.extend_from_slice(argument);
+            owned.ranges.push(begin..owned.bytes.len());
+        }
+        owned
+    }
+
     pub fn iter(&self) -> impl Iterator<Item = &'b [u8]> + use<'b> {
         let (bytes, ranges) = (self.bytes, self.ranges);
         ranges.iter().map(move |range| bytes.get(range.clone()).unwrap_or_default())
+    }
+}
+
+/// The arguments of a request, kept for later.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct OwnedArguments {
+    bytes: Vec<u8>,
+    ranges: Ranges,
+}
+
+impl OwnedArguments {
+    pub fn arguments(&self) -> Arguments<'_> {
+        Arguments { bytes: &self.bytes, ranges: &self.ranges }
+    }
+
+    /// What it takes in memory, in bytes.
+    pub fn memory(&self) -> usize {
+        size_of::<Self>() + self.bytes.len() + self.ranges.len() * size_of::<Range<usize>>()
     }
 }
 

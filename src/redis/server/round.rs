@@ -6,7 +6,9 @@ use std::time::Instant;
 
 use crate::job::Presence;
 use crate::redis::boards::{Asking, answer_keyspace, answer_read, define, jobs_of, made_definition};
-use crate::redis::commands::{Command, Needs, Spec, Write, find, is_of_redis, why_absent};
+use crate::redis::commands::{
+    Command, Connection, Needs, Spec, TransactionStep, Write, find, is_of_redis, why_absent,
+};
 use crate::redis::frames::{Arguments, ProtocolError, Replies};
 use crate::redis::refused::Refused;
 use crate::redis::server::answers::answer;
@@ -15,6 +17,7 @@ use crate::redis::server::flow::Flow;
 use crate::redis::server::pending::PendingWrites;
 use crate::redis::server::service::Service;
 use crate::redis::server::session::{Allowed, Session};
+use crate::redis::server::transaction::Transaction;
 
 /// The requests that have come together.
 pub struct Round<'r> {
@@ -50,9 +53,93 @@ impl<'r> Round<'r> {
             return Flow::Continue;
         };
         self.session.client.note(spec.name, began);
-        match self.answer(spec, arguments, began).await {
+        match self.judge(spec, arguments) {
+            Err(refused) => self.refuse((spec.name, began), refused),
+            Ok(Command::Transaction(step)) => return self.step(step, (spec.name, began)).await,
+            Ok(command) if self.is_kept(&command) => self.keep((spec.name, began), arguments),
+            Ok(command) => return self.perform((spec.name, began), command).await,
+        }
+        Flow::Continue
+    }
+
+    /// What is asked for, if the client may ask for it.
+    fn judge<'b>(&self, spec: &Spec, arguments: Arguments<'b>) -> Result<Command<'b>, Refused> {
+        spec.check_arity(arguments.len())?;
+        self.check_allowed(spec)?;
+        (spec.parse)(arguments)
+    }
+
+    /// Whether a command waits for `EXEC`.
+    fn is_kept(&self, command: &Command<'_>) -> bool {
+        let is_at_once = matches!(command, Command::Connection(Connection::Quit | Connection::Reset));
+        self.session.transaction.is_some() && !is_at_once
+    }
+
+    fn keep(&mut self, command: (&'static str, Instant), arguments: Arguments<'_>) {
+        let Some(transaction) = &mut self.session.transaction else { return };
+        match transaction.push(arguments) {
+            Ok(()) => {
+                self.replies.word("QUEUED");
+                self.service.figures.note(command.0, command.1.elapsed(), false);
+            }
+            Err(refused) => self.refuse(command, refused),
+        }
+    }
+
+    /// Begins, ends or forgets a transaction.
+    async fn step(&mut self, step: TransactionStep, (name, began): (&'static str, Instant)) -> Flow {
+        self.flush().await;
+        let kept = match (step, self.session.transaction.take()) {
+            (TransactionStep::Begin, None) => {
+                self.session.transaction = Some(Transaction::default());
+                Ok(None)
+            }
+            (TransactionStep::Begin, kept) => {
+                self.session.transaction = kept;
+                Err(Refused::new("ERR MULTI calls can not be nested"))
+            }
+            (TransactionStep::Execute, None) => Err(Refused::new("ERR EXEC without MULTI")),
+            (TransactionStep::Discard, None) => Err(Refused::new("ERR DISCARD without MULTI")),
+            (TransactionStep::Discard, Some(_)) => Ok(None),
+            (TransactionStep::Execute, Some(kept)) => kept.commands().map(Some),
+        };
+        let mut flow = Flow::Continue;
+        match kept {
+            Err(refused) => {
+                self.replies.error(refused.text());
+                self.service.figures.note(name, began.elapsed(), true);
+                return flow;
+            }
+            Ok(None) => self.replies.ok(),
+            Ok(Some(commands)) => {
+                self.replies.array(commands.len());
+                for command in &commands {
+                    flow = self.perform_kept(command.arguments()).await;
+                }
+                self.flush().await;
+            }
+        }
+        self.service.figures.note(name, began.elapsed(), false);
+        flow
+    }
+
+    /// Does a command of a transaction.
+    async fn perform_kept(&mut self, arguments: Arguments<'_>) -> Flow {
+        let began = Instant::now();
+        let Some(spec) = find(arguments.get(0).unwrap_or_default()) else { return Flow::Continue };
+        match self.judge(spec, arguments) {
+            Ok(command) => self.perform((spec.name, began), command).await,
+            Err(refused) => {
+                self.refuse((spec.name, began), refused);
+                Flow::Continue
+            }
+        }
+    }
+
+    async fn perform(&mut self, (name, began): (&'static str, Instant), command: Command<'_>) -> Flow {
+        match self.answer((name, began), command).await {
             Ok(Answered::Replied(flow)) => {
-                self.service.figures.note(spec.name, began.elapsed(), false);
+                self.service.figures.note(name, began.elapsed(), false);
                 flow
             }
             Ok(Answered::Gathered) => {
@@ -62,7 +149,7 @@ impl<'r> Round<'r> {
                 Flow::Continue
             }
             Err(refused) => {
-                self.refuse((spec.name, began), refused);
+                self.refuse((name, began), refused);
                 Flow::Continue
             }
         }
@@ -88,6 +175,9 @@ impl<'r> Round<'r> {
     }
 
     fn refuse(&mut self, (name, began): (&'static str, Instant), refused: Refused) {
+        if let Some(transaction) = &mut self.session.transaction {
+            transaction.is_refused = true;
+        }
         if self.pending.is_empty() {
             self.replies.error(refused.text());
             self.service.figures.note(name, began.elapsed(), true);
@@ -98,15 +188,12 @@ impl<'r> Round<'r> {
 
     async fn answer(
         &mut self,
-        spec: &'static Spec,
-        arguments: Arguments<'_>,
-        began: Instant,
+        name: (&'static str, Instant),
+        command: Command<'_>,
     ) -> Result<Answered, Refused> {
-        spec.check_arity(arguments.len())?;
-        self.check_allowed(spec)?;
-        match (spec.parse)(arguments)? {
+        match command {
             Command::Write(key, write) => {
-                self.gather((spec.name, began), key, &write).await?;
+                self.gather(name, key, &write).await?;
                 Ok(Answered::Gathered)
             }
             Command::Read(key, read) => {
@@ -133,6 +220,8 @@ impl<'r> Round<'r> {
                 self.allowed = self.session.allowed(self.service);
                 Ok(Answered::Replied(flow))
             }
+            // It was taken before.
+            Command::Transaction(_) => Err(Refused::syntax()),
         }
     }
 

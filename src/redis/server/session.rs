@@ -8,6 +8,7 @@ use crate::redis::frames::Protocol;
 use crate::redis::refused::Refused;
 use crate::redis::server::clients::Client;
 use crate::redis::server::service::Service;
+use crate::redis::server::transaction::Transaction;
 use crate::types::{AsOf, Sequence, ShardId};
 
 /// The state of a connection.
@@ -17,6 +18,8 @@ pub struct Session {
     token: Option<Presented>,
     /// What its writes came to: its reads wait for that.
     pub written: AsOf,
+    /// Between `MULTI` and `EXEC`.
+    pub transaction: Option<Transaction>,
 }
 
 /// A token, and the tokens by which it was judged.
@@ -48,7 +51,13 @@ impl Allowed {
 
 impl Session {
     pub fn new(client: Arc<Client>) -> Self {
-        Self { client, protocol: Protocol::default(), token: None, written: AsOf::default() }
+        Self {
+            client,
+            protocol: Protocol::default(),
+            token: None,
+            written: AsOf::default(),
+            transaction: None,
+        }
     }
 
     /// What the client may do by the tokens that are in force now.
@@ -90,7 +99,7 @@ impl Session {
 
     /// Makes it as it was in the beginning, but for what it has written.
     pub fn reset(&mut self) {
-        (self.token, self.protocol) = (None, Protocol::default());
+        (self.token, self.protocol, self.transaction) = (None, Protocol::default(), None);
         self.client.set_name(b"");
         self.client.set_user("default");
     }

@@ -116,3 +116,32 @@ fn connections_beyond_the_limit_are_told_so_and_those_of_http_count() {
     });
     drop(connect(&socket_in(folder.path())));
 }
+
+#[test]
+fn a_transaction_is_done_in_order_or_not_at_all() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let (_node, mut redis) = start(folder.path(), &["--shards", "2"]);
+    let all = |redis: &mut redis::Connection, commands: &[&str]| -> Vec<String> {
+        let words = |command: &str| command.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        let mut ask_all = |command: &&str| {
+            let words = words(command);
+            ask(redis, &words.iter().map(String::as_str).collect::<Vec<_>>())
+        };
+        commands.iter().map(&mut ask_all).collect()
+    };
+    let done =
+        all(&mut redis, &["MULTI", "ZADD a 1 x 2 y", "ZINCRBY a 5 x", "ZREVRANGE a 0 -1", "PING", "EXEC"]);
+    assert_eq!(done[..4], ["OK", "QUEUED", "QUEUED", "QUEUED"]);
+    assert_eq!(done[5], r#"[2 "6" ["x" "y"] PONG]"#);
+    let refused = all(&mut redis, &["MULTI", "ZADD a 9 z", "ZADD a x z", "EXEC", "ZSCORE a z"]);
+    assert!(refused[2].contains("not a valid float") && refused[3].contains("discarded"), "{refused:?}");
+    assert_eq!(refused[4], "nil");
+    let forgotten = all(&mut redis, &["MULTI", "ZADD a 9 z", "DISCARD", "ZSCORE a z", "EXEC"]);
+    assert_eq!((forgotten[2].as_str(), forgotten[3].as_str()), ("OK", "nil"));
+    assert!(forgotten[4].contains("EXEC without MULTI"), "{forgotten:?}");
+    // As client libraries send it.
+    let mut pipe = redis::pipe();
+    pipe.atomic().cmd("ZADD").arg("a").arg(3).arg("z").ignore().cmd("ZCARD").arg("a");
+    let (count,): (u64,) = pipe.query(&mut redis).expect("it is done");
+    assert_eq!(count, 3);
+}
