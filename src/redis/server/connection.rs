@@ -23,7 +23,7 @@ const REPLIES_BYTES: usize = 64 << 10;
 /// A long reply gets a second more for each of these.
 const BYTES_PER_SECOND: usize = 16 << 10;
 /// After so many requests, others have their turn.
-const REQUESTS_PER_TURN: usize = 64;
+const REQUESTS_PER_TURN: usize = 256;
 
 /// Answers requests until the connection ends.
 ///
