@@ -6,8 +6,9 @@ use crate::operations::Reading;
 use crate::query::{Listed, LookupMembers, MemberOf, TotalOnly};
 use crate::redis::boards::asked::Asking;
 use crate::redis::boards::key::{BoardKey, Shape, member};
+use crate::redis::boards::pattern::matches;
 use crate::redis::boards::random;
-use crate::redis::boards::range::{entries_of, slice};
+use crate::redis::boards::range::{EVERYTHING, entries_of, slice};
 use crate::redis::boards::slice::PAGE;
 use crate::redis::commands::{RangeOf, Read};
 use crate::redis::frames::{Protocol, Replies};
@@ -68,6 +69,20 @@ pub async fn answer_read(
         Read::Range(range) => {
             let entries = entries_of(asking, &reading, &key, range).await?;
             write_entries(replies, &entries, range.with_scores);
+        }
+        Read::Scan { cursor, pattern } => {
+            let mut entries = match cursor {
+                0 => entries_of(asking, &reading, &key, &EVERYTHING).await?,
+                _ => Vec::new(),
+            };
+            entries.retain(|entry| pattern.is_none_or(|pattern| matches(pattern, entry.member.as_bytes())));
+            replies.array(2);
+            replies.text("0");
+            replies.array(2 * entries.len());
+            for entry in &entries {
+                replies.text(&entry.member);
+                replies.text(&digits(&entry.score));
+            }
         }
         Read::Random { count: None, .. } => {
             let drawn = random::draw(asking, &reading, &key, random::ONE).await?;

@@ -182,7 +182,6 @@ const ABSENT: &[&str] = &[
     "zremrangebylex",
     "zremrangebyrank",
     "zremrangebyscore",
-    "zscan",
     "zunion",
     "zunionstore",
 ];

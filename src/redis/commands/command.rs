@@ -106,9 +106,21 @@ pub enum Read<'b> {
     Scores(Vec<&'b [u8]>),
     Card,
     Count(Selection<'b>),
-    Rank { member: &'b [u8], descending: bool, with_score: bool },
+    Rank {
+        member: &'b [u8],
+        descending: bool,
+        with_score: bool,
+    },
     Range(RangeOf<'b>),
-    Random { count: Option<RandomCount>, with_scores: bool },
+    /// All entries at once: from cursor 0, those whose members match the pattern.
+    Scan {
+        cursor: u64,
+        pattern: Option<&'b [u8]>,
+    },
+    Random {
+        count: Option<RandomCount>,
+        with_scores: bool,
+    },
 }
 
 /// How many members are drawn.

@@ -163,6 +163,26 @@ fn rank(arguments: Arguments<'_>, descending: bool) -> Result<Command<'_>, Refus
     Ok(Command::Read(key, Read::Rank { member, descending, with_score }))
 }
 
+/// `ZSCAN key cursor [MATCH pattern] [COUNT count]`
+pub fn zscan(arguments: Arguments<'_>) -> Result<Command<'_>, Refused> {
+    let mut words = Words::after(arguments, 1);
+    let (key, cursor) = (words.take()?, words.take()?);
+    let cursor = number::integer(cursor).ok_or_else(|| Refused::new("ERR invalid cursor"))?;
+    let mut pattern = None;
+    while words.left() > 0 {
+        if words.take_if("MATCH", 1) {
+            pattern = Some(words.take()?);
+        } else if words.take_if("COUNT", 1) {
+            if words.integer()? < 1 {
+                return Err(Refused::syntax());
+            }
+        } else {
+            return Err(Refused::syntax());
+        }
+    }
+    Ok(Command::Read(key, Read::Scan { cursor, pattern }))
+}
+
 /// `ZRANDMEMBER key [count [WITHSCORES]]`
 pub fn zrandmember(arguments: Arguments<'_>) -> Result<Command<'_>, Refused> {
     let mut words = Words::after(arguments, 1);
@@ -256,6 +276,8 @@ mod tests {
             ("ZCOUNT k 0 x", "ERR min or max is not a float"),
             ("ZLEXCOUNT k 0 +", "ERR min or max not valid string range item"),
             ("ZRANK k a b", "ERR syntax error"),
+            ("ZSCAN k x", "ERR invalid cursor"),
+            ("ZSCAN k 0 COUNT 0", "ERR syntax error"),
             ("ZRANDMEMBER k x", "ERR value is not an integer or out of range"),
             ("ZRANDMEMBER k 1 x", "ERR syntax error"),
             ("ZRANDMEMBER k -9223372036854775808", "ERR value is out of range"),

@@ -162,6 +162,7 @@ pub const COMMANDS: &[Spec] = commands! {
     "zrevrangebylex" -4 FIRST READ, SortedSet "2.8.9" range::zrevrangebylex: "Entries between two members, of equal scores, backwards";
     "zrevrangebyscore" -4 FIRST READ, SortedSet "2.2.0" range::zrevrangebyscore: "Entries between two scores, backwards";
     "zrevrank" -3 FIRST READ, SortedSet "2.0.0" range::zrevrank: "A member's index from the greatest score down";
+    "zscan" -3 FIRST READ, SortedSet "2.8.0" range::zscan: "All entries whose members match a pattern, at once: the cursor is 0 again";
     "zscore" 3 FIRST READ, SortedSet "1.2.0" range::zscore: "A member's score";
 };
 

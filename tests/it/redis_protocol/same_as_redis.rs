@@ -85,7 +85,7 @@ fn command(random: &mut Random) -> Vec<String> {
             }
         }
         20 => words.extend([*random.pick(&["EXISTS", "TYPE"]), key]),
-        21 => words.extend(["DBSIZE"]),
+        21 => words.extend(*random.pick(&[&["DBSIZE"][..], &["ZSCAN", key, "0", "MATCH", "p*"]])),
         22 if random.below(6) == 0 => words.extend(["DEL", key]),
         22 => words.extend(["EXISTS", key, *random.pick(&KEYS), "none"]),
         _ => words.extend(

@@ -71,6 +71,7 @@ fn tokens_are_passwords_whose_scopes_and_prefixes_hold_for_every_command() {
             "zrangebylex" | "zrevrangebylex" | "zlexcount" => &["-", "+"],
             _ if name.starts_with("zr") && *arity == -4 => &["0", "1"],
             "zcount" => &["0", "1"],
+            "zscan" => &["0"],
             _ if arity.abs() == 3 => &["a"],
             _ => &[],
         };
