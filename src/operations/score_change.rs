@@ -3,9 +3,10 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::operations::results::JobResult;
+use crate::state::ShardRanking;
 use crate::types::Score;
 use crate::wire::lenient::score_of;
+use crate::writer::BoardOutcome;
 
 /// A member's score before a job and after it; `None`: it had none, or none that is listed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,28 +33,23 @@ struct ScoredJson<'j> {
     score: &'j RawValue,
 }
 
-impl JobResult {
-    /// What the job did. `None`: it is not known, or it was none of one board.
-    pub fn score_change(&self) -> Option<ScoreChange> {
-        match self {
-            Self::Applied { changes, .. } => {
-                let change = changes.first()?;
-                Some(ScoreChange {
-                    before: change.previous.as_ref().map(|previous| previous.score.clone()),
-                    after: change.entry.as_ref().map(|entry| entry.listed.score.clone()),
-                })
-            }
-            Self::Remote { json, .. } => {
-                let RemoteJson { entry, previous, missing } = serde_json::from_str(json.get()).ok()?;
-                let score = |scored: Option<ScoredJson<'_>>| match scored {
-                    Some(ScoredJson { score }) => score_of(score.get()).ok().map(Some),
-                    None => Some(None),
-                };
-                let (before, after) = (score(previous)?, score(entry)?);
-                missing.is_none().then_some(ScoreChange { before, after })
-            }
-            _ => None,
-        }
+impl ScoreChange {
+    /// What a job did on a board.
+    pub(super) fn of(outcome: &BoardOutcome) -> Self {
+        let BoardOutcome { board, before, after, .. } = outcome;
+        let score = |ranking: &ShardRanking| board.definition.score_of(ranking.words.as_slice());
+        Self { before: before.as_ref().map(score), after: after.as_ref().map(score) }
+    }
+
+    /// What an owner on another node says of a job. `None`: it does not know.
+    pub fn of_remote(json: &RawValue) -> Option<Self> {
+        let RemoteJson { entry, previous, missing } = serde_json::from_str(json.get()).ok()?;
+        let score = |scored: Option<ScoredJson<'_>>| match scored {
+            Some(ScoredJson { score }) => score_of(score.get()).ok().map(Some),
+            None => Some(None),
+        };
+        let (before, after) = (score(previous)?, score(entry)?);
+        missing.is_none().then_some(Self { before, after })
     }
 }
 
@@ -65,7 +61,7 @@ mod tests {
     fn an_owners_answer_tells_the_scores_before_and_after() {
         let change = |json: &str| {
             let json = RawValue::from_string(json.to_owned()).expect("JSON");
-            let change = JobResult::Remote { changed: true, json }.score_change()?;
+            let change = ScoreChange::of_remote(&json)?;
             let text = |score: Option<Score>| score.map_or("none".to_owned(), |score| score.to_string());
             Some(format!("{} {}", text(change.before), text(change.after)))
         };

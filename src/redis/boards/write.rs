@@ -143,10 +143,14 @@ pub fn outcome_of(result: &JobResult) -> Outcome {
         JobResult::Parked => {
             Err(Refused::new("UNKNOWN the write is stored, and applied as soon as its board is decided"))
         }
-        result => result.score_change().ok_or_else(|| {
-            Refused::new("UNKNOWN the write is applied, and the shards did not tell what it has changed")
-        }),
+        JobResult::Scores(change) => Ok(change.clone()),
+        JobResult::Remote { json, .. } => ScoreChange::of_remote(json).ok_or_else(unclear),
+        _ => Err(unclear()),
     }
+}
+
+fn unclear() -> Refused {
+    Refused::new("UNKNOWN the write is applied, and its shard did not tell what it has changed")
 }
 
 impl WriteReply {

@@ -101,7 +101,7 @@ async fn write(
     jobs: Vec<Job>,
     grant: Option<&Arc<Grant>>,
 ) -> (Vec<Outcome>, AsOf) {
-    let options = WriteOptions { wait: Wait::UntilApplied, detail: OutcomeDetail::Rankings };
+    let options = WriteOptions { wait: Wait::UntilApplied, detail: OutcomeDetail::Scores };
     let (mut outcomes, mut token) = (Vec::with_capacity(jobs.len()), AsOf::default());
     let mut jobs = jobs.into_iter();
     let mut failed: Option<Failure> = None;
