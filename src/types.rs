@@ -42,8 +42,8 @@ pub const MAX_NODE_BYTES: usize = 64;
 /// The most shards one service may have.
 pub const MAX_SHARDS: u16 = 64;
 
-/// A leaderboard's name: 1 to [`MAX_BOARD_BYTES`] bytes of printable ASCII without space, `%`, `?`, `#` and the
-/// backslash, not beginning with a dot; case-sensitive. Cheap to clone.
+/// A leaderboard's name: 1 to [`MAX_BOARD_BYTES`] bytes of printable ASCII without space, `%`, `?`, `#` and
+/// the backslash, not beginning with a dot; case-sensitive. Cheap to clone.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BoardName(Arc<str>);
 

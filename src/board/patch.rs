@@ -77,8 +77,8 @@ impl DefinitionPatch {
     /// `known`: the board's definition. `None`: it is new.
     ///
     /// # Errors
-    /// When a bound is no number of its key, or regular seasons are begun without saying when, or how long they are. What else makes a definition
-    /// invalid, [`Definition::validate`] says.
+    /// When a bound is no number of its key; or regular seasons are begun without saying when, or how long
+    /// they are. What else makes a definition invalid, [`Definition::validate`] says.
     pub fn onto(self, known: Option<&Definition>) -> Result<Definition, InvalidDefinition> {
         let default = Definition::default();
         let mut asked = known.cloned().unwrap_or_default();

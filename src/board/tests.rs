@@ -317,6 +317,8 @@ fn the_tie_break_follows_the_rule() {
 }
 
 mod doubles {
+    #![allow(clippy::float_cmp, reason = "the same double is what must come back")]
+
     use proptest::prelude::*;
 
     use super::*;

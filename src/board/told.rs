@@ -6,7 +6,8 @@ use crate::types::{Number, Score, quoted};
 use crate::window::Seasons;
 
 impl Definition {
-    /// Why a score that [`Definition::typed`] refuses is none of this board, for a client that sent it in JSON.
+    /// Why a score that [`Definition::typed`] refuses is none of this board, for the client that
+    /// sent it in JSON.
     pub fn refused(&self, refused: ScoreRefused, found: &Score) -> String {
         match refused {
             ScoreRefused::KeyCount => self.not_a_score(found),

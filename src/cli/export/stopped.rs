@@ -130,7 +130,7 @@ impl Stopped {
         Ok(Row {
             profile: self.profile_if_asked(&entry.member)?,
             member: entry.member.to_string().into(),
-            score: score(&entry.score).to_string().into(),
+            score: score(&entry.score).into(),
             rank: "".into(),
             position: "".into(),
             updated_at: entry.updated_at.to_string().into(),

@@ -63,8 +63,8 @@ and meta (a JSON object) are read where they fit, and others are not. What is re
 names of members too. --board sends every row to that board, even if the row names another one. at is RFC 3339, or a date such as \
 2026-07-24, which means midnight UTC or of --at-zone.
 
-A score is a whole number: 1200, 42.0 and 1e3 are, and 12.5 is with --scale 10, or as it is on a board that is there with a key of the type float. Nothing is guessed: \"1,234\" and 1.000 are refused until \
---thousands or --decimal says what the comma or the point is. With --duration, a number alone is seconds if the name of its column \
+A score is a whole number: 1200, 42.0 and 1e3 are, and 12.5 is with --scale 10. It stays 12.5 if the board is there with a key of \
+the type float, or the file defines it so. Nothing is guessed: \"1,234\" and 1.000 are refused until --thousands or --decimal says what the comma or the point is. With --duration, a number alone is seconds if the name of its column \
 says so, or a first row is written as 1:23.456 or 59.9, and is refused otherwise. Several keys are a column each.
 
 NDJSON is one job object per line, as in POST /v1/jobs. With --column, or another option about fields, rows of JSON are read \

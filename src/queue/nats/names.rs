@@ -1,5 +1,7 @@
 //! What streams and subjects are called.
 
+use std::fmt::Write as _;
+
 use percent_encoding::percent_decode_str;
 
 use crate::types::{BoardName, NodeName, ShardId, decimal};
@@ -97,7 +99,7 @@ impl Names {
         let mut subject = format!("{}.boards.", self.prefix);
         for (at, c) in board.as_str().char_indices() {
             if matches!(c, '.' | '*' | '>') || (at == 0 && c == '_') {
-                subject.push_str(&format!("%{:02X}", u32::from(c)));
+                write!(subject, "%{:02X}", u32::from(c)).expect("a string takes everything");
             } else {
                 subject.push(c);
             }

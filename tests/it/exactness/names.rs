@@ -60,8 +60,9 @@ fn check(client: &Client) {
     for board in NAMES {
         let entry = ok(client.get(&format!("{}/members/p?window=day", path(board))));
         assert_eq!((entry["board"].as_str(), &entry["score"]), (Some(board), &json!(board.len())), "{entry}");
-        let definition = ok(client.get(&path(board)));
-        assert_eq!(count_of(&definition["totals"]["day"]), 1, "{board}: {definition}");
+        let top = ok(client.get(&format!("{}/top?window=day", path(board))));
+        assert_eq!((top["board"].as_str(), count_of(&top["total"])), (Some(board), 1), "{top}");
+        assert_eq!(ok(client.get(&path(board)))["board"].as_str(), Some(board));
     }
 }
 

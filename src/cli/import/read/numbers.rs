@@ -101,8 +101,8 @@ impl Numbers {
         1_000_000_000 / u64::from(self.duration.map_or(1, DurationUnit::per_second))
     }
 
-    /// One key of a score: a whole number, or a double where no option makes whole numbers of them; then, too,
-    /// what would be wrong with that on a board of integers, and the option that helps.
+    /// One key of a score: a whole number, or a double where no option makes whole numbers of them. Of a double
+    /// also what is wrong with it on a board of integers, and the option that helps.
     ///
     /// # Errors
     /// What is wrong with it, and the option that helps.

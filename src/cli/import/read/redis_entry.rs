@@ -48,8 +48,8 @@ impl RedisEntries {
     }
 }
 
-/// A score of Redis, which is a double, as `numbers` says. If it is no signed 64-bit integer, why it is none of
-/// a board of integers.
+/// A score of Redis, which is a double, as `numbers` says. If it is no signed 64-bit integer, also why it is
+/// none of a board of integers.
 ///
 /// A fraction is read as the shortest decimal of the double. That is what the writer gave to Redis, unless it
 /// had more than fifteen digits.
