@@ -177,7 +177,6 @@ pub async fn run(
     if let Some(traces) = traces {
         end_traces(traces).await;
     }
-    drop(shared);
     Ok(())
 }
 

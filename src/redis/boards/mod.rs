@@ -21,7 +21,6 @@ mod slice;
 mod write;
 
 pub use asked::Asking;
-pub use key::BoardKey;
 pub use keyspace::{answer_keyspace, board_count};
 pub use pattern::matches;
 pub use read::answer_read;

@@ -4,4 +4,4 @@ mod replies;
 mod requests;
 
 pub use replies::{Protocol, Replies};
-pub use requests::{Arguments, OwnedArguments, ProtocolError, Request, RequestReader};
+pub use requests::{Arguments, OwnedArguments, ProtocolError, RequestReader};

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use proptest::prelude::*;
 
 use crate::board::Definition;
-use crate::job::{Job, Op};
+use crate::job::{Compare, Job, Op, Presence, When};
 use crate::state_lock::Purpose;
 use crate::storage::{CheckpointPhase, STAGED_FILE_BYTES, StorageError};
 use crate::types::Timestamp;
@@ -60,6 +60,10 @@ pub fn jobs(members: u32) -> impl Strategy<Value = Job> {
         2 => Just(Some(Op::Set)),
         1 => Just(Some(Op::Best)),
         1 => Just(Some(Op::Incr)),
+        1 => Just(Some(Op::CREATE)),
+        1 => Just(Some(Op::UPDATE)),
+        1 => Just(Some(Op::when(When { presence: Presence::Any, compare: Compare::Less, adds: false }))),
+        1 => Just(Some(Op::when(When { presence: Presence::Existing, compare: Compare::Greater, adds: true }))),
         4 => Just(Some(Op::Remove)),
         2 => Just(Some(Op::Hide)),
         2 => Just(Some(Op::Show)),
