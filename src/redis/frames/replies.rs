@@ -27,10 +27,6 @@ pub struct Replies {
 }
 
 impl Replies {
-    pub fn new(protocol: Protocol) -> Self {
-        Self { out: Vec::new(), protocol }
-    }
-
     pub fn bytes(&self) -> &[u8] {
         &self.out
     }
@@ -153,7 +149,7 @@ mod tests {
     use super::*;
 
     fn parsed(protocol: Protocol, write: impl FnOnce(&mut Replies)) -> Value {
-        let mut replies = Replies::new(protocol);
+        let mut replies = Replies { protocol, ..Replies::default() };
         write(&mut replies);
         parse_redis_value(replies.bytes()).expect("a reply")
     }

@@ -26,7 +26,7 @@ fn command(random: &mut Random) -> Vec<String> {
     match random.below(24) {
         0..=4 => {
             words.extend(["ZADD", key]);
-            words.extend(random.pick(&[
+            words.extend(*random.pick(&[
                 &[][..],
                 &[],
                 &["CH"],
@@ -43,7 +43,7 @@ fn command(random: &mut Random) -> Vec<String> {
         }
         5 => {
             words.extend(["ZADD", key]);
-            words.extend(random.pick(&[&[][..], &["NX"], &["XX"], &["GT"], &["LT"], &["XX", "LT"]]));
+            words.extend(*random.pick(&[&[][..], &["NX"], &["XX"], &["GT"], &["LT"], &["XX", "LT"]]));
             words.extend(["INCR", *random.pick(&SCORES), *random.pick(&MEMBERS)]);
         }
         6 | 7 => words.extend(["ZINCRBY", key, *random.pick(&SCORES), *random.pick(&MEMBERS)]),
