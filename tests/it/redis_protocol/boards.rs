@@ -3,12 +3,13 @@
 use serde_json::json;
 
 use crate::support::client::entry_path;
+use crate::support::node::Node;
 use crate::support::redis::{ask, start};
 
 #[test]
 fn the_first_zadd_makes_a_board_whose_positions_are_those_of_zrevrange() {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let (node, mut redis) = start(folder.path(), &[]);
+    let (node, mut redis) = start(folder.path(), Node::shards(1));
     let http = node.client();
     assert_eq!(ask(&mut redis, &["ZADD", "arena", "1.5", "a", "2", "b", "2", "c", "-inf", "d"]), "4");
     let (_, board) = http.get("/v1/boards/arena");
@@ -37,7 +38,7 @@ fn the_first_zadd_makes_a_board_whose_positions_are_those_of_zrevrange() {
 #[test]
 fn a_board_of_integers_answers_with_all_digits_and_by_its_own_order() {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let (node, mut redis) = start(folder.path(), &["--shards", "3"]);
+    let (node, mut redis) = start(folder.path(), Node::shards(3));
     let http = node.client();
     let times = json!({"keys": [{"name": "ms", "order": "asc"}], "ties": "member"});
     assert_eq!(http.put("/v1/boards/times", &times).0, 201);
@@ -60,7 +61,7 @@ fn a_board_of_integers_answers_with_all_digits_and_by_its_own_order() {
 #[test]
 fn boards_that_are_no_sorted_sets_and_policies_that_contradict_are_refused_in_words() {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let (node, mut redis) = start(folder.path(), &[]);
+    let (node, mut redis) = start(folder.path(), Node::shards(1));
     let http = node.client();
     for (name, definition) in [
         ("two", json!({"keys": [{"name": "points"}, {"name": "ms", "order": "asc"}]})),
@@ -95,7 +96,7 @@ fn boards_that_are_no_sorted_sets_and_policies_that_contradict_are_refused_in_wo
 #[test]
 fn a_windows_instance_is_read_by_its_name_behind_an_at_sign() {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let (node, mut redis) = start(folder.path(), &[]);
+    let (node, mut redis) = start(folder.path(), Node::shards(1));
     let http = node.client();
     assert_eq!(http.put("/v1/boards/arena", &json!({"windows": ["all", "week"]})).0, 201);
     assert_eq!(ask(&mut redis, &["ZADD", "arena", "1", "a", "2", "b"]), "2");
@@ -111,7 +112,7 @@ fn a_windows_instance_is_read_by_its_name_behind_an_at_sign() {
 #[test]
 fn commands_that_are_not_there_are_refused_by_name_and_counted() {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let (node, mut redis) = start(folder.path(), &[]);
+    let (node, mut redis) = start(folder.path(), Node::shards(1));
     for (command, expect) in [
         ("SET a b", "unknown command 'SET', with args beginning with: 'a' 'b'"),
         ("RENAME a b", "a board keeps its name"),

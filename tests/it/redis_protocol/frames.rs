@@ -4,6 +4,7 @@ use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
+use crate::support::node::Node;
 use crate::support::redis::{ask, connect, socket_in, start};
 
 fn raw(folder: &Path) -> UnixStream {
@@ -21,7 +22,7 @@ fn rest(mut stream: UnixStream) -> String {
 #[test]
 fn a_long_pipeline_is_answered_in_order_and_its_reads_see_its_writes() {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let (_node, _) = start(folder.path(), &["--shards", "3"]);
+    let (_node, _) = start(folder.path(), Node::shards(3));
     let mut stream = raw(folder.path());
     const COUNT: usize = 5_000;
     let (mut sent, mut expect) = (String::new(), String::new());
@@ -49,7 +50,7 @@ fn a_long_pipeline_is_answered_in_order_and_its_reads_see_its_writes() {
 #[test]
 fn what_is_no_request_is_told_so_and_the_connection_ends() {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let (_node, mut redis) = start(folder.path(), &[]);
+    let (_node, mut redis) = start(folder.path(), Node::shards(1));
     for (sent, expect) in [
         ("*1\r\n*1\r\n$4\r\nPING\r\n", "-ERR Protocol error: expected '$', got '*'\r\n"),
         ("*99999999\r\n", "-ERR Protocol error: invalid multibulk length\r\n"),
@@ -77,7 +78,8 @@ fn what_is_no_request_is_told_so_and_the_connection_ends() {
 #[test]
 fn a_request_that_does_not_end_is_given_up_and_a_silent_client_is_not() {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let (node, mut silent) = start(folder.path(), &["--header-seconds", "1", "--idle-seconds", "1"]);
+    let (node, mut silent) =
+        start(folder.path(), Node::flags(&["--header-seconds", "1", "--idle-seconds", "1"]));
     assert_eq!(ask(&mut silent, &["PING"]), "PONG");
     let mut half = raw(folder.path());
     half.write_all(b"*2\r\n$4\r\nECHO\r\n$3\r\nab").expect("it is read");
@@ -98,7 +100,7 @@ fn a_request_that_does_not_end_is_given_up_and_a_silent_client_is_not() {
 #[test]
 fn connections_beyond_the_limit_are_told_so_and_those_of_http_count() {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let (node, mut first) = start(folder.path(), &["--max-connections", "3"]);
+    let (node, mut first) = start(folder.path(), Node::flags(&["--max-connections", "3"]));
     assert_eq!(ask(&mut first, &["PING"]), "PONG");
     let second = raw(folder.path());
     let http = std::net::TcpStream::connect(node.address()).expect("it listens");
@@ -120,7 +122,7 @@ fn connections_beyond_the_limit_are_told_so_and_those_of_http_count() {
 #[test]
 fn a_transaction_is_done_in_order_or_not_at_all() {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let (_node, mut redis) = start(folder.path(), &["--shards", "2"]);
+    let (_node, mut redis) = start(folder.path(), Node::shards(2));
     let all = |redis: &mut redis::Connection, commands: &[&str]| -> Vec<String> {
         let words = |command: &str| command.split(' ').map(str::to_owned).collect::<Vec<_>>();
         let mut ask_all = |command: &&str| {

@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 use redis::Connection;
 
 use crate::support::nats::Nats;
+use crate::support::node::Node;
 use crate::support::node::{Node, NodeSetup};
 use crate::support::random::Random;
 use crate::support::redis::{RedisServer, ask, connect, listening_in, socket_in};
@@ -102,7 +103,7 @@ fn command(random: &mut Random) -> Vec<String> {
                     &["ZRANGEBYSCORE", "arena", "x", "1"],
                     &["ZCOUNT", "arena", "1"],
                     &["ZRANGEBYLEX", "arena", "a", "b"],
-                    &["SELECT", "1"],
+                    &["SELECT", "99"],
                     &["PING", "a b"],
                 ])
                 .iter()

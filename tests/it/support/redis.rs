@@ -66,9 +66,9 @@ pub fn connect(socket: &Path) -> Connection {
     connection.expect("it is connected")
 }
 
-/// A node without NATS that speaks Redis' protocol, and a connection to it.
-pub fn start(folder: &Path, flags: &[&str]) -> (Node, Connection) {
-    let node = listening_in(folder, Node::flags(flags)).start();
+/// A node that speaks Redis' protocol, and a connection to it.
+pub fn start(folder: &Path, setup: NodeSetup) -> (Node, Connection) {
+    let node = listening_in(folder, setup).start();
     let connection = connect(&socket_in(folder));
     (node, connection)
 }
