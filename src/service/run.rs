@@ -375,15 +375,32 @@ fn connection_limits(config: &HttpConfig) -> ConnectionLimits {
 }
 
 /// Serves Redis' protocol until `shutdown` completes, if it is listened for.
-async fn serve_redis(
+fn serve_redis(
     listener: Option<redis::Listener>,
     operations: &Arc<Operations>,
     (shared, config, credentials): (&Arc<SharedConnections>, &HttpConfig, &CredentialFiles),
     shutdown: impl Future<Output = ()>,
-) {
-    let Some(listener) = listener else { return };
-    let address = listener.address();
-    let is_exposed = matches!(&address, redis::ListenAddress::Tcp(address) if !address.ip().is_loopback());
+) -> impl Future<Output = ()> {
+    // The log has its address before the service says that it is ready.
+    if let Some(address) = listener.as_ref().map(redis::Listener::address) {
+        log_address(&address, config);
+    }
+    let serving = redis::Serving {
+        tls: credentials.tls.clone(),
+        timeouts: timeouts(config),
+        access: credentials.access.clone(),
+        connections_max: config.max_connections,
+    };
+    let (operations, shared) = (Arc::clone(operations), Arc::clone(shared));
+    async move {
+        if let Some(listener) = listener {
+            redis::serve(listener, operations, shared, serving, shutdown).await;
+        }
+    }
+}
+
+fn log_address(address: &redis::ListenAddress, config: &HttpConfig) {
+    let is_exposed = matches!(address, redis::ListenAddress::Tcp(address) if !address.ip().is_loopback());
     if is_exposed && config.tokens.is_some() && config.tls.is_none() {
         tracing::warn!(
             "clients of Redis' protocol send their tokens unencrypted; pass --tls-cert and --tls-key, unless \
@@ -391,13 +408,6 @@ async fn serve_redis(
         );
     }
     tracing::info!("listening for Redis' protocol on {address}");
-    let serving = redis::Serving {
-        tls: credentials.tls.clone(),
-        timeouts: timeouts(config),
-        access: credentials.access.clone(),
-        connections_max: config.max_connections,
-    };
-    redis::serve(listener, Arc::clone(operations), Arc::clone(shared), serving, shutdown).await;
 }
 
 /// Removes the copies that were left behind, and from then on those of clients that do not fetch them any

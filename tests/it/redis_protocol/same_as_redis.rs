@@ -7,7 +7,6 @@ use std::fmt::Write as _;
 use redis::Connection;
 
 use crate::support::nats::Nats;
-use crate::support::node::Node;
 use crate::support::node::{Node, NodeSetup};
 use crate::support::random::Random;
 use crate::support::redis::{RedisServer, ask, connect, listening_in, socket_in};
