@@ -84,9 +84,10 @@ soak: libclang nats ## Disturbs a cluster for MINUTES=10, and says what it did; 
 	RANKTREE_SOAK_MINUTES=$(MINUTES) cargo test $(CARGO_FLAGS) --test it -- disturbed_cluster::disturbed::soak --exact --ignored --nocapture
 
 .PHONY: lint
-lint: libclang ## Checks the format and the lints
+lint: libclang ## Checks the format, the lints, and the links of comments
 	cargo fmt --check
 	cargo clippy $(CARGO_FLAGS) --all-targets -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc $(CARGO_FLAGS) --quiet --no-deps --document-private-items
 
 .PHONY: bench
 bench: libclang nats ## Runs the benchmarks; make bench ARGS="--bench tree" runs one

@@ -55,8 +55,8 @@ pub enum Op {
     Show,
     /// The member's profile is replaced. It names no board.
     Profile,
-    /// The given score replaces the one that is there, or is added to it, under a condition. Otherwise nothing
-    /// changes.
+    /// The given score replaces the one that is there, or is added to it, under a condition. Otherwise
+    /// nothing changes.
     When(When),
 }
 

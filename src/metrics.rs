@@ -72,7 +72,8 @@ pub fn describe_traces() {
     }
 }
 
-/// Tells the recorder what the metrics of Redis' protocol mean. Call it once, after the recorder is installed.
+/// Tells the recorder what the metrics of Redis' protocol mean. Call it once, after the recorder is
+/// installed.
 pub fn describe_redis() {
     use metrics::{Unit, describe_counter, describe_gauge, describe_histogram};
     describe_histogram!(

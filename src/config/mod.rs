@@ -3,8 +3,8 @@
 //! The only module that reads the environment, through clap. Must not know what the settings do.
 //!
 //! # Adding a setting
-//! A setting is one field of one group ([`HttpArgs`], [`RedisListenArgs`], [`NatsArgs`], [`StorageArgs`], [`DataArgs`],
-//! [`BoardArgs`], [`TracesArgs`]):
+//! A setting is one field of one group ([`HttpArgs`], [`RedisListenArgs`], [`NatsArgs`], [`StorageArgs`],
+//! [`DataArgs`], [`BoardArgs`], [`TracesArgs`]):
 //!
 //! ```ignore
 //! /// Replicas of streams that are created

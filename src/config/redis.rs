@@ -8,9 +8,9 @@ use crate::redis::ListenAddress;
 
 #[derive(Debug, Clone, Args)]
 pub struct RedisListenArgs {
-    /// Serve the sorted-set commands of Redis on this address too, such as 127.0.0.1:6380, or on a socket, such
-    /// as unix:/run/ranktree.sock. Tokens are passwords, of any user; the certificate, limits and timeouts are
-    /// those of HTTP
+    /// Serve the sorted-set commands of Redis on this address too, such as 127.0.0.1:6380, or on a socket,
+    /// such as unix:/run/ranktree.sock. Tokens are passwords, of any user; the certificate, limits and
+    /// timeouts are those of HTTP
     #[arg(long, env = "RANKTREE_REDIS_LISTEN", value_name = "ADDRESS")]
     pub redis_listen: Option<ListenAddress>,
 }

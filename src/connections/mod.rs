@@ -2,16 +2,15 @@
 //!
 //! Must not know: what is said on a connection.
 //!
-//! - `accept`: the next connection of a listener; `unread`: what the system keeps of answers that a client does
-//!   not read
-//! - `limit`: how many connections there may be, in all and of one `client`
+//! - `accept`: the next connection of a listener; `unread`: what the system keeps of answers that a client
+//!   does not read
+//! - `limit`: how many connections there may be, in all and of one client
 //! - `threads`: gives each connection to a thread; `turn`: how busy that is
 //! - `tls`, `timeouts`
 
 use std::sync::Arc;
 
 mod accept;
-mod client;
 mod limit;
 mod threads;
 mod timeouts;
@@ -20,8 +19,7 @@ pub mod turn;
 mod unread;
 
 pub use accept::accept;
-pub use client::client_of;
-pub use limit::{ConnectionLimiter, ConnectionLimits, ConnectionPermit};
+pub use limit::{ConnectionLimiter, ConnectionLimits, ConnectionPermit, client_of};
 pub use threads::Threads;
 pub use timeouts::ClientTimeouts;
 pub use tls::{InvalidPair, Tls};

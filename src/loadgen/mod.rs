@@ -8,7 +8,7 @@
 //! - [`schedule`], [`feed`]: when each is due, and who gets it
 //! - [`service`], [`http`], [`nats`]: the ways to a service
 //! - [`applied`], [`tally`], [`summary`]: what came of it
-//! - [`run`]: puts it together
+//! - [`run()`]: puts it together
 
 mod applied;
 mod feed;

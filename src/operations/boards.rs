@@ -7,6 +7,8 @@ use std::collections::BTreeSet;
 use std::future::Future;
 use std::sync::Arc;
 
+use tokio::sync::OwnedMutexGuard;
+
 use crate::access::Grant;
 use crate::board::{Definition, DefinitionPatch};
 use crate::job::Job;
@@ -18,25 +20,16 @@ use crate::query::{
     Answer, CountAll, InstanceAsked, NoBoard, OfBoard, ReadError, ReadOptions, ReadReply, TotalOnly,
     WindowChoice, read,
 };
-use crate::queue::nats::{BoardLimit, Decided};
+use crate::queue::nats::{BoardLimit, BoardRefused, Decided};
 use crate::state::Incarnation;
 use crate::state_lock::{Purpose, StateLock};
 use crate::types::{AsOf, BoardName, ShardId};
 use crate::window::Instance;
 use crate::writer::{BoardChange, Defined, Payload, SeasonChange};
 
-/// A board as it was decided.
-pub struct ChangedBoard {
-    /// Whether it is new.
-    pub created: bool,
-    pub definition: Arc<Definition>,
-    /// Names every shard, with a sequence from which on the definition is in force there.
-    pub token: AsOf,
-}
-
 /// A board right after it was defined.
 pub struct DefinedBoard {
-    pub board: ChangedBoard,
+    pub board: Decided,
     /// Entries of the default window on the shards that told, in which `missing` have no part.
     pub total: Option<(Instance, u64)>,
     pub as_of: AsOf,
@@ -51,89 +44,33 @@ pub struct ChangedSeasons {
     pub changed: bool,
 }
 
-/// Has a change made to its end.
-///
-/// # Arguments
-/// `noted`: is told the outcome, whether or not the client still waits.
-async fn to_its_end<T: Send + 'static>(
-    change: impl Future<Output = Result<T, Failure>> + Send + 'static,
-    noted: impl FnOnce(&Result<T, Failure>) + Send + 'static,
-) -> Result<T, Failure> {
-    let made = tokio::spawn(async move {
-        let made = change.await;
-        noted(&made);
-        made
-    });
-    made.await.map_err(|_| Failure::Internal)?
+/// A turn to change boards, while no other client of this node changes any.
+pub struct BoardChanges {
+    operations: Arc<Operations>,
+    _turn: OwnedMutexGuard<()>,
 }
 
 impl Operations {
-    /// Defines a board, unless it is one too many for the token.
+    /// Has boards changed, in order with all other changes.
     ///
     /// # Arguments
-    /// - `may_drop`: whether the client consents to what a change drops.
-    /// - `grant`: the token, if there is a limit to its boards.
+    /// `noted`: is told the outcome, whether or not the client still waits.
     ///
     /// # Errors
-    /// When the board cannot become what is asked, would lose what readers see, or a shard does not take it.
-    pub async fn define(
+    /// Those of the change.
+    pub async fn change_boards<T: Send + 'static, F: Future<Output = Result<T, Failure>> + Send>(
         self: &Arc<Self>,
-        board: BoardName,
-        patch: DefinitionPatch,
-        may_drop: bool,
-        grant: Option<Arc<Grant>>,
-        noted: impl FnOnce(&Result<DefinedBoard, Failure>) + Send + 'static,
-    ) -> Result<DefinedBoard, Failure> {
-        let this = Arc::clone(self);
-        let define = async move { this.define_now(&board, patch, may_drop, grant).await };
-        to_its_end(define, noted).await
-    }
-
-    async fn define_now(
-        &self,
-        name: &BoardName,
-        patch: DefinitionPatch,
-        may_drop: bool,
-        grant: Option<Arc<Grant>>,
-    ) -> Result<DefinedBoard, Failure> {
-        let _in_order = self.board_changes.lock().await;
-        if let Some(grant) = &grant {
-            self.check_board_limit(grant, std::slice::from_ref(name))?;
-        }
-        let change = BoardChange::Define(patch);
-        if !may_drop && let Some(known) = self.definition_of(name).await? {
-            let changed = change.applied_to(Some(&known), self.now())?;
-            self.check_keeps_all(name, (&known, &changed)).await?;
-        }
-        let board = self.change_board(name, &change, grant.as_deref()).await?;
-        // The lock keeps this node from beginning a drop: one that waits for its turn must not make this
-        // answer "unknown board".
-        let instance = InstanceAsked { choice: WindowChoice::Default, now: self.now() };
-        let asked = OfBoard { board: name.clone(), instance, read: TotalOnly };
-        // The board is defined, whether or not all shards can tell how many entries it has.
-        let options = ReadOptions { partial: true, ..ReadOptions::default() };
-        let unread = |missing| (None, missing, board.token.clone());
-        let (answer, missing, as_of) = match read(&self.node, &self.registry, &asked, &options).await {
-            Ok(ReadReply { answer: Ok(answer), missing, .. }) => {
-                let Answer { as_of, definition, instance, total, .. } = answer;
-                (Some((definition, Some((instance, total)))), missing, as_of)
-            }
-            Err(ReadError::Unavailable(shards)) => {
-                unread(shards.into_iter().map(|shard| shard.shard).collect())
-            }
-            // No season has begun. Or another node has dropped the board since: the answer is of the moment
-            // before.
-            Ok(ReadReply { answer: Err(_), .. })
-            | Err(ReadError::KeptChanging(_) | ReadError::NotYetApplied(_)) => unread(Vec::new()),
-        };
-        let ChangedBoard { created, definition, token } = board;
-        let (definition, total) = answer.unwrap_or_else(|| {
-            let current = instance.of(&definition).ok();
-            (definition, current.map(|current| (current, 0)))
+        change: impl FnOnce(BoardChanges) -> F + Send + 'static,
+        noted: impl FnOnce(&Result<T, Failure>) + Send + 'static,
+    ) -> Result<T, Failure> {
+        let operations = Arc::clone(self);
+        let made = tokio::spawn(async move {
+            let turn = Arc::clone(&operations.board_changes).lock_owned().await;
+            let made = change(BoardChanges { operations, _turn: turn }).await;
+            noted(&made);
+            made
         });
-        // A board that is new has no entries anywhere.
-        let missing = if created { Vec::new() } else { missing };
-        Ok(DefinedBoard { board: ChangedBoard { created, definition, token }, total, as_of, missing })
+        made.await.map_err(|_| Failure::Internal)?
     }
 
     /// Creates the boards that jobs name and that do not exist, in order with all other definitions: of two
@@ -157,32 +94,84 @@ impl Operations {
         if lacking.is_empty() {
             return Ok(());
         }
-        let named: Vec<BoardName> = lacking.into_iter().cloned().collect();
-        let (this, grant) = (Arc::clone(self), Arc::clone(grant));
-        let create = async move {
-            let _in_order = this.board_changes.lock().await;
-            // Some may have been created while this waited for the lock.
-            for board in this.check_board_limit(&grant, &named)? {
+        let (named, grant): (Vec<_>, _) = (lacking.into_iter().cloned().collect(), Arc::clone(grant));
+        let create = move |boards: BoardChanges| async move {
+            // Some may have been created while this waited for its turn.
+            for board in boards.check_limit(&grant, &named)? {
                 // Another node may have created it, and not with the defaults: the jobs can be published
                 // then, too.
-                this.change_board(board, &BoardChange::Create, Some(&grant)).await?;
+                boards.change(board, &BoardChange::Create, Some(&grant)).await?;
             }
             Ok(())
         };
-        to_its_end(create, |_| ()).await
+        self.change_boards(create, |_| ()).await
+    }
+}
+
+impl BoardChanges {
+    /// Defines a board, unless it is one too many for the token.
+    ///
+    /// # Arguments
+    /// - `may_drop`: whether the client consents to what a change drops.
+    /// - `grant`: the token, if there is a limit to its boards.
+    ///
+    /// # Errors
+    /// When the board cannot become what is asked, would lose what readers see, or a shard does not take it.
+    pub async fn define(
+        self,
+        name: BoardName,
+        patch: DefinitionPatch,
+        may_drop: bool,
+        grant: Option<Arc<Grant>>,
+    ) -> Result<DefinedBoard, Failure> {
+        let operations = &*self.operations;
+        if let Some(grant) = &grant {
+            self.check_limit(grant, std::slice::from_ref(&name))?;
+        }
+        let change = BoardChange::Define(patch);
+        if !may_drop && let Some(known) = self.definition_of(&name).await? {
+            let changed = change.applied_to(Some(&known), operations.now()).map_err(BoardRefused::from)?;
+            operations.check_keeps_all(&name, (&known, &changed)).await?;
+        }
+        let board = self.change(&name, &change, grant.as_deref()).await?;
+        // The lock keeps this node from beginning a drop: one that waits for its turn must not make this
+        // answer "unknown board".
+        let instance = InstanceAsked { choice: WindowChoice::Default, now: operations.now() };
+        let asked = OfBoard { board: name, instance, read: TotalOnly };
+        // The board is defined, whether or not all shards can tell how many entries it has.
+        let options = ReadOptions { partial: true, ..ReadOptions::default() };
+        let unread = |missing| (None, missing, board.token.clone());
+        let (answer, missing, as_of) =
+            match read(&operations.node, &operations.registry, &asked, &options).await {
+                Ok(ReadReply { answer: Ok(answer), missing, .. }) => {
+                    let Answer { as_of, definition, instance, total, .. } = answer;
+                    (Some((definition, Some((instance, total)))), missing, as_of)
+                }
+                Err(ReadError::Unavailable(shards)) => {
+                    unread(shards.into_iter().map(|shard| shard.shard).collect())
+                }
+                // No season has begun. Or another node has dropped the board since: the answer is of the
+                // moment before.
+                Ok(ReadReply { answer: Err(_), .. })
+                | Err(ReadError::KeptChanging(_) | ReadError::NotYetApplied(_)) => unread(Vec::new()),
+            };
+        let Decided { created, definition, token } = board;
+        let (definition, total) = answer.unwrap_or_else(|| {
+            let current = instance.of(&definition).ok();
+            (definition, current.map(|current| (current, 0)))
+        });
+        // A board that is new has no entries anywhere.
+        let missing = if created { Vec::new() } else { missing };
+        Ok(DefinedBoard { board: Decided { created, definition, token }, total, as_of, missing })
     }
 
-    /// Which of these boards do not exist yet. The caller holds the lock on changes of boards. Jobs of other
-    /// tokens create boards meanwhile, so the registry is asked once for the names and the count.
+    /// Which of these boards do not exist yet. Jobs of other tokens create boards meanwhile, so the registry
+    /// is asked once for the names and the count.
     ///
     /// # Errors
     /// When the token may not make so many.
-    fn check_board_limit<'a>(
-        &self,
-        grant: &Grant,
-        named: &'a [BoardName],
-    ) -> Result<Vec<&'a BoardName>, Failure> {
-        let (lacking, existing) = self.registry.missing(named, grant.board_prefixes.as_deref());
+    fn check_limit<'a>(&self, grant: &Grant, named: &'a [BoardName]) -> Result<Vec<&'a BoardName>, Failure> {
+        let (lacking, existing) = self.operations.registry.missing(named, grant.board_prefixes.as_deref());
         match grant.max_boards.and_then(|most| usize::try_from(most).ok()) {
             Some(most) if !lacking.is_empty() && existing + lacking.len() > most => {
                 Err(Failure::TooManyBoards { most, existing, more: lacking.len() })
@@ -191,8 +180,7 @@ impl Operations {
         }
     }
 
-    /// Decides what a board is, and brings that to every shard that lacks it. The caller holds the lock on
-    /// changes of boards.
+    /// Decides what a board is, and brings that to every shard that lacks it.
     ///
     /// # Arguments
     /// `grant`: the client's token, if there is a limit to its boards. Without NATS the caller has counted
@@ -200,28 +188,28 @@ impl Operations {
     ///
     /// # Errors
     /// When the board cannot become what is asked, or a shard does not take it.
-    async fn change_board(
+    async fn change(
         &self,
         name: &BoardName,
         change: &BoardChange,
         grant: Option<&Grant>,
-    ) -> Result<ChangedBoard, Failure> {
-        self.check_every_shard()?;
-        let now = self.time_of_shards();
-        if let Some(cluster) = &self.cluster {
+    ) -> Result<Decided, Failure> {
+        let operations = &*self.operations;
+        operations.check_every_shard()?;
+        let now = operations.node.now();
+        if let Some(cluster) = &operations.cluster {
             let most = grant.and_then(|grant| grant.max_boards).and_then(|most| usize::try_from(most).ok());
             let prefixes = grant.and_then(|grant| grant.board_prefixes.clone());
             let limit = most.map(|most| BoardLimit { prefixes, most });
-            let decided = cluster.boards.change(name, change, now, limit.as_ref()).await?;
-            let Decided { created, definition, in_force } = decided;
-            return Ok(ChangedBoard { created, definition, token: AsOf(in_force) });
+            return Ok(cluster.boards.change(name, change, now, limit.as_ref()).await?);
         }
-        let (created, known) = match self.registry.change(name, change, now)? {
-            Defined::Created(known) => (true, known),
-            Defined::Changed(known) | Defined::Same(known) => (false, known),
-        };
+        let (created, known) =
+            match operations.registry.change(name, change, now).map_err(BoardRefused::from)? {
+                Defined::Created(known) => (true, known),
+                Defined::Changed(known) | Defined::Same(known) => (false, known),
+            };
         let (mut lacking, mut token) = (Vec::new(), Vec::new());
-        for shard in &self.node.shards {
+        for shard in &operations.node.shards {
             let state = shard.state.read(Purpose::Boards);
             if lacks(&state, name, &known) {
                 lacking.push(shard.id);
@@ -229,11 +217,11 @@ impl Operations {
                 token.push((shard.id, state.applied.sequence));
             }
         }
-        token.extend(self.publish_to(&lacking, || define(name, &known)).await?.0);
+        token.extend(operations.publish_to(&lacking, || define(name, &known)).await?.0);
         // Completes a clear that failed halfway.
-        self.registry.finish_next_incarnation(name, known.incarnation);
+        operations.registry.finish_next_incarnation(name, known.incarnation);
         token.sort_by_key(|(shard, _)| *shard);
-        Ok(ChangedBoard { created, definition: known.definition, token: AsOf(token) })
+        Ok(Decided { created, definition: known.definition, token: AsOf(token) })
     }
 
     /// Opens a season of a board, or moves or cancels a planned one.
@@ -242,21 +230,15 @@ impl Operations {
     /// When there is no such board, or it has no seasons; when they cannot change so; when a shard does not
     /// take the change.
     pub async fn change_seasons(
-        self: &Arc<Self>,
+        self,
         name: BoardName,
         change: SeasonChange,
-        noted: impl FnOnce(&Result<ChangedSeasons, Failure>) + Send + 'static,
     ) -> Result<ChangedSeasons, Failure> {
-        let this = Arc::clone(self);
-        let change = async move {
-            let _in_order = this.board_changes.lock().await;
-            let before = this.definition_of(&name).await?;
-            let season = BoardChange::Season(change);
-            let ChangedBoard { definition, token, .. } = this.change_board(&name, &season, None).await?;
-            let changed = before.is_none_or(|before| before.seasons != definition.seasons);
-            Ok(ChangedSeasons { definition, token, changed })
-        };
-        to_its_end(change, noted).await
+        let before = self.definition_of(&name).await?;
+        let season = BoardChange::Season(change);
+        let Decided { definition, token, .. } = self.change(&name, &season, None).await?;
+        let changed = before.is_none_or(|before| before.seasons != definition.seasons);
+        Ok(ChangedSeasons { definition, token, changed })
     }
 
     /// A board's definition as it was last decided. `None`: there is no such board.
@@ -264,9 +246,9 @@ impl Operations {
     /// # Errors
     /// When the boards' stream cannot be read.
     async fn definition_of(&self, name: &BoardName) -> Result<Option<Arc<Definition>>, Failure> {
-        match &self.cluster {
+        match &self.operations.cluster {
             Some(cluster) => Ok(cluster.boards.definition(name).await?),
-            None => Ok(self.registry.get(name.as_str()).map(|known| known.definition)),
+            None => Ok(self.operations.registry.get(name.as_str()).map(|known| known.definition)),
         }
     }
 
@@ -275,32 +257,24 @@ impl Operations {
     ///
     /// # Errors
     /// When there is no such board, or a shard does not take the clear.
-    pub async fn clear_board(
-        self: &Arc<Self>,
-        name: BoardName,
-        noted: impl FnOnce(&Result<Removed, Failure>) + Send + 'static,
-    ) -> Result<Removed, Failure> {
-        let this = Arc::clone(self);
-        to_its_end(async move { this.clear_board_now(&name).await }, noted).await
-    }
-
-    async fn clear_board_now(&self, name: &BoardName) -> Result<Removed, Failure> {
-        let _in_order = self.board_changes.lock().await;
-        self.check_every_shard()?;
-        let instance = InstanceAsked { choice: WindowChoice::Default, now: self.now() };
+    pub async fn clear(self, name: BoardName) -> Result<Removed, Failure> {
+        let operations = &*self.operations;
+        operations.check_every_shard()?;
+        let instance = InstanceAsked { choice: WindowChoice::Default, now: operations.now() };
         let asked = OfBoard { board: name.clone(), instance, read: CountAll };
-        let entries = read(&self.node, &self.registry, &asked, &ReadOptions::default()).await?;
+        let entries = read(&operations.node, &operations.registry, &asked, &ReadOptions::default()).await?;
         let entries = match entries.answer {
             // No season has begun.
             Err(NoBoard::Window(_)) => 0,
-            answer => self.found(answer)?.body,
+            answer => operations.found(answer)?.body,
         };
-        if let Some(cluster) = &self.cluster {
-            return Ok(Removed { entries, token: AsOf(cluster.boards.clear_board(name).await?) });
+        if let Some(cluster) = &operations.cluster {
+            return Ok(Removed { entries, token: AsOf(cluster.boards.clear_board(&name).await?) });
         }
-        let next = self.registry.begin_next_incarnation(name).ok_or(Failure::NoBoard(NoBoard::Unknown))?;
-        let token = self.publish_to(&self.own_shards(), || define(name, &next)).await?;
-        self.registry.finish_next_incarnation(name, next.incarnation);
+        let next =
+            operations.registry.begin_next_incarnation(&name).ok_or(Failure::NoBoard(NoBoard::Unknown))?;
+        let token = operations.publish_to(&self.own_shards(), || define(&name, &next)).await?;
+        operations.registry.finish_next_incarnation(&name, next.incarnation);
         Ok(Removed { entries, token })
     }
 
@@ -309,31 +283,22 @@ impl Operations {
     ///
     /// # Errors
     /// When there is no such board, or a shard does not take the drop.
-    pub async fn drop_board(
-        self: &Arc<Self>,
-        name: BoardName,
-        noted: impl FnOnce(&Result<AsOf, Failure>) + Send + 'static,
-    ) -> Result<AsOf, Failure> {
-        let this = Arc::clone(self);
-        to_its_end(async move { this.drop_board_now(name).await }, noted).await
-    }
-
-    async fn drop_board_now(&self, name: BoardName) -> Result<AsOf, Failure> {
-        let _in_order = self.board_changes.lock().await;
-        self.check_every_shard()?;
-        if let Some(cluster) = &self.cluster {
+    pub async fn drop(self, name: BoardName) -> Result<AsOf, Failure> {
+        let operations = &*self.operations;
+        operations.check_every_shard()?;
+        if let Some(cluster) = &operations.cluster {
             return Ok(AsOf(cluster.boards.drop_board(&name).await?));
         }
-        let begun = self.registry.begin_drop(name.as_str()).or_else(|| self.half_dropped(&name));
+        let begun = operations.registry.begin_drop(name.as_str()).or_else(|| self.half_dropped(&name));
         let incarnation = begun.ok_or(Failure::NoBoard(NoBoard::Unknown))?;
         let payload = || Payload::Drop { board: name.clone(), incarnation, number: None };
-        let token = self.publish_to(&self.own_shards(), payload).await?;
-        self.registry.finish_drop(name.as_str(), incarnation);
+        let token = operations.publish_to(&self.own_shards(), payload).await?;
+        operations.registry.finish_drop(name.as_str(), incarnation);
         // The drop is over on every shard. Each batch that drops a board copies what its shard remembers of
         // drops: that must not grow with their number. `board_repair` forgets the drops that a crash leaves
         // behind.
         let complete = [(name, incarnation)];
-        for shard in &self.node.shards {
+        for shard in &operations.node.shards {
             shard.state.write(Purpose::Boards).forget_dropped(&complete);
         }
         Ok(token)
@@ -342,13 +307,13 @@ impl Operations {
     /// The life of a board that some shards have dropped and others have not, because of a crash or a failed
     /// disk.
     fn half_dropped(&self, name: &BoardName) -> Option<Incarnation> {
-        let shards = self.node.shards.iter().map(|shard| &shard.state);
+        let shards = self.operations.node.shards.iter().map(|shard| &shard.state);
         let dropped = |state: &StateLock| state.read(Purpose::Boards).dropped().get(name.as_str());
         let over = shards.clone().filter_map(|state| dropped(state)).max()?;
         shards.into_iter().any(|state| has_life(&state.read(Purpose::Boards), name, over)).then_some(over)
     }
 
     fn own_shards(&self) -> Vec<ShardId> {
-        self.node.shards.iter().map(|shard| shard.id).collect()
+        self.operations.node.shards.iter().map(|shard| shard.id).collect()
     }
 }

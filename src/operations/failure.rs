@@ -1,12 +1,10 @@
 //! Why an operation was not done, or what is not known of it. Each front end has its own words and codes for
 //! these.
 
-use crate::operations::would_drop::WouldDrop;
 use crate::query::{NoBoard, ReadError};
 use crate::queue::NotPublished;
 use crate::queue::nats::BoardRefused;
 use crate::types::ShardId;
-use crate::writer::DefineRefused;
 
 /// Why an operation was not done, or what is not known of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,11 +22,8 @@ pub enum Failure {
     Overloaded,
     /// The answers of all requests take too much memory together.
     TooManyAnswers,
-    /// A shard of this node takes no writes now.
-    NotLive {
-        shard: ShardId,
-        reason: String,
-    },
+    /// A shard of this node takes no writes now, for this reason.
+    NotLive(ShardId, String),
     /// No node answers for these shards.
     NoOwner(Vec<ShardId>),
     /// A queue did not take a write, or it is unknown whether it did.
@@ -50,6 +45,17 @@ pub enum Failure {
     Internal,
 }
 
+/// What a change would take from readers.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct WouldDrop {
+    /// Instances that have entries.
+    pub instances: u64,
+    /// Entries of instances that stay.
+    pub entries: u64,
+    /// Whether there are more entries than were looked at.
+    pub is_at_least: bool,
+}
+
 impl From<ReadError> for Failure {
     fn from(why: ReadError) -> Self {
         Self::Read(why)
@@ -65,11 +71,5 @@ impl From<NotPublished> for Failure {
 impl From<BoardRefused> for Failure {
     fn from(why: BoardRefused) -> Self {
         Self::Board(why)
-    }
-}
-
-impl From<DefineRefused> for Failure {
-    fn from(why: DefineRefused) -> Self {
-        Self::Board(why.into())
     }
 }

@@ -6,19 +6,17 @@
 //! nodes own, and how those are reached.
 //!
 //! - `shared`: what all operations share: the shards, their queues, the boards
-//! - `admission`, `in_progress`: what all requests may take together, and what one of them takes
+//! - `admission`: what all requests may take together, and what one of them takes
 //! - `offload`: work apart from the threads that connections share
 //! - `failure`: why an operation was not done, or what is not known of it
 //! - `reads`: reads, the waits before them, and metadata
 //! - `write`: jobs to shards, and their results back in order. `write_options` says how long a write waits,
-//!   `publish` sends messages, `settle` waits for jobs that are parked, `remote` has other nodes apply jobs,
-//!   `results` says what came of each, with metadata of `sent_metadata`, in the windows of `entered`;
-//!   `score_change` what of that a front end is told that speaks of scores alone
+//!   `publish` sends messages, `remote` has other nodes apply jobs, `results` says what came of each, in the
+//!   windows of `entered`; `score_change` what of that a front end is told that speaks of scores alone
 //! - `boards`: definitions, clears and drops; `would_drop`: what a definition would take away;
 //!   `board_repair`: completes what a crash interrupted; `trim`: removes entries
 
 mod admission;
-mod in_progress;
 mod offload;
 
 mod failure;
@@ -33,8 +31,6 @@ mod publish;
 mod remote;
 mod results;
 mod score_change;
-mod sent_metadata;
-mod settle;
 mod write;
 
 mod boards;
@@ -44,12 +40,12 @@ mod would_drop;
 pub mod board_repair;
 
 pub use admission::{
-    Admission, BodyBytes, FIRST_BYTES, FIRST_HEAD_BYTES, HeadBytes, RequestLimits, RequestPermit, count_shed,
+    Admission, BodyBytes, FIRST_BYTES, FIRST_HEAD_BYTES, HeadBytes, InProgress, RequestLimits, RequestPermit,
+    count_shed,
 };
-pub use boards::{ChangedSeasons, DefinedBoard};
+pub use boards::{BoardChanges, ChangedSeasons, DefinedBoard};
 pub use entered::{JobTimes, entered};
-pub use failure::Failure;
-pub use in_progress::InProgress;
+pub use failure::{Failure, WouldDrop};
 pub use offload::Offload;
 pub use reads::Reading;
 #[cfg(test)]
@@ -58,13 +54,12 @@ pub use results::JobResult;
 pub use score_change::ScoreChange;
 pub use shared::{Cluster, Operations};
 pub use trim::Removed;
-pub use would_drop::WouldDrop;
 pub use write::Written;
 pub use write_options::{CHANGED_BYTES_MAX, Wait, WriteOptions, answer_bytes_max};
 
 // What failures and answers consist of: front ends name no queue and no writer.
 pub use crate::queue::nats::{BoardRefused, KnownNode, OwnedShard};
-pub use crate::queue::{NotPublished, ThisNode};
+pub use crate::queue::{NotPublished, ThisNode, reject_text};
 pub use crate::writer::{
     CommitFailed, DefineRefused, OutcomeDetail, QueueLevel, QueueRoom, SeasonChange, SeasonRefused,
 };

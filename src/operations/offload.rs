@@ -25,7 +25,7 @@ pub struct Offload {
 
 impl Offload {
     /// Work is offloaded to the runtime that this is called in.
-    pub fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self { runtime: Handle::current(), disk_reads: Arc::new(Semaphore::new(DISK_READS_AT_ONCE)) }
     }
 

@@ -1,6 +1,7 @@
 //! Messages to the shards' queues: whether a shard takes writes now, in which order messages are sent, and
-//! for how long a request waits.
+//! for how long a request waits: for its messages, and then for jobs whose boards are still to be defined.
 
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::task::Poll;
@@ -10,7 +11,7 @@ use crate::operations::failure::Failure;
 use crate::operations::shared::Operations;
 use crate::queue::NotPublished;
 use crate::types::{AsOf, Sequence, ShardId};
-use crate::writer::{Payload, ShardState};
+use crate::writer::{CommitFailed, JobOutcome, MessageOutcome, Payload, ShardState};
 
 /// How long a request waits until its messages are stored, or applied. Both take milliseconds. A shard that
 /// lost its disk says so earlier.
@@ -23,8 +24,8 @@ const COMMAND_BYTES: usize = 512;
 pub type Publishing<'a, T> = Pin<Box<dyn Future<Output = Result<T, NotPublished>> + Send + 'a>>;
 
 impl Operations {
-    /// Refuses writes while a shard of this node cannot take them, before any of a request's messages is sent.
-    /// Shards of other nodes are not looked at: their streams take what is applied later.
+    /// Refuses writes while a shard of this node cannot take them, before any of a request's messages is
+    /// sent. Shards of other nodes are not looked at: their streams take what is applied later.
     ///
     /// # Errors
     /// When one of the shards is not live.
@@ -41,7 +42,7 @@ impl Operations {
             if !takes {
                 let reason =
                     state.reason().unwrap_or("it is becoming live; try again in a moment").to_owned();
-                return Err(Failure::NotLive { shard: id, reason });
+                return Err(Failure::NotLive(id, reason));
             }
         }
         Ok(())
@@ -138,4 +139,54 @@ pub async fn publish_one<T>(
     publishing: impl Future<Output = Result<T, NotPublished>>,
 ) -> Result<Result<T, NotPublished>, Failure> {
     tokio::time::timeout(PUBLISH_TIMEOUT, publishing).await.map_err(|_| Failure::Unanswered)
+}
+
+/// The outcome of a job, with the sequence at which it holds.
+pub type SettledJob = Result<(Sequence, JobOutcome), NotPublished>;
+
+/// The outcome of a message's jobs.
+pub struct SettledMessage {
+    /// A read that waits for this sequence finds all that the jobs did.
+    pub sequence: Sequence,
+    of_message: MessageOutcome,
+    /// Of jobs that were parked, by index, once they were unparked.
+    unparked: BTreeMap<usize, SettledJob>,
+}
+
+impl SettledMessage {
+    /// All outcomes, in no order.
+    pub fn jobs(&self) -> impl Iterator<Item = &JobOutcome> {
+        let unparked = self.unparked.values().filter_map(|unparked| unparked.as_ref().ok());
+        self.of_message.jobs.iter().chain(unparked.map(|(_, outcome)| outcome))
+    }
+
+    /// The outcome of each job, in their order.
+    pub fn into_jobs(self) -> impl Iterator<Item = SettledJob> {
+        let Self { of_message: MessageOutcome { sequence, jobs, .. }, mut unparked, .. } = self;
+        let settled = move |(index, job)| unparked.remove(&index).unwrap_or(Ok((sequence, job)));
+        jobs.into_iter().enumerate().map(settled)
+    }
+}
+
+/// Waits for parked jobs until their boards are defined, or until the deadline.
+pub async fn settle(of_message: MessageOutcome, deadline: tokio::time::Instant) -> SettledMessage {
+    let (mut sequence, mut unparked) = (of_message.sequence, BTreeMap::new());
+    for (index, job) in of_message.jobs.iter().enumerate() {
+        let JobOutcome::Parked(parked) = job else { continue };
+        // In a box: few jobs are parked, and the future of every write would have room for this.
+        let unparking = Box::pin(tokio::time::timeout_at(deadline, parked.outcome()));
+        let Ok(Some(outcome)) = unparking.await else { continue };
+        if let Ok((unparked_at, _)) = &outcome {
+            sequence = sequence.max(*unparked_at);
+        }
+        unparked.insert(index, outcome.map_err(|failed| unparking_failed(&failed)));
+    }
+    SettledMessage { sequence, of_message, unparked }
+}
+
+/// The job is stored and its board exists, but the batch that unparked the job could not be committed.
+fn unparking_failed(failed: &CommitFailed) -> NotPublished {
+    NotPublished::Unknown(format!(
+        "the job was waiting for its board, and is applied as soon as this node can commit again; {failed}"
+    ))
 }

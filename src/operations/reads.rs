@@ -2,9 +2,9 @@
 //! profiles.
 //!
 //! Answers of reads get both in this way only. Answers of writes also get what their jobs brought, from
-//! `sent_metadata`. Entries are found while the shards are held, and their metadata is read from disk
-//! afterwards. Little of it is read at once. For more, the board is asked again on a thread that may block, so
-//! that entries and metadata are of the same moment. What jobs did cannot be asked again: its metadata is
+//! `results`. Entries are found while the shards are held, and their metadata is read from disk
+//! afterwards. Little of it is read at once. For more, the board is asked again on a thread that may block,
+//! so that entries and metadata are of the same moment. What jobs did cannot be asked again: its metadata is
 //! recalled as far as it is still there.
 
 use std::sync::{Arc, OnceLock};
@@ -13,23 +13,19 @@ use std::time::{Duration, Instant};
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::job::{MAX_METADATA_BYTES, MAX_PROFILE_BYTES};
-use crate::operations::admission::Admission;
+use crate::operations::admission::{Admission, InProgress};
 use crate::operations::failure::Failure;
-use crate::operations::in_progress::InProgress;
 use crate::operations::results::{JobResult, each_change};
 use crate::operations::shared::Operations;
 use crate::query::summary::ApproximateShards;
 use crate::query::{
-    Answer, BoardRead, ConsistentAnswer, NoBoard, OfBoard, ReadOptions, ReadReply, ShardHandle, ShardsRead,
-    ask_for_profiles, fill_metadata, fill_unchanged_metadata, missing_metadata, read, read_remote,
-    with_metadata,
+    Answer, BoardRead, ConsistentAnswer, INLINE_DISK_READS, NoBoard, OfBoard, ReadOptions, ReadReply,
+    ShardHandle, ShardsRead, ask_for_profiles, fill_few, fill_unchanged_metadata, missing_metadata, read,
+    read_remote, with_metadata,
 };
 use crate::state_lock::Purpose;
 use crate::types::{AsOf, BoardName, MemberId, Sequence, ShardId};
 
-/// Entries whose metadata is read at once. It is mostly cached in memory, and handing over to another thread
-/// costs more.
-pub const INLINE_DISK_READS: usize = 4;
 /// How long a node waits until it hears of boards that a read of a member names, and that it does not know.
 const BOARD_HEARD_OF: Duration = Duration::from_secs(1);
 /// How often it is looked whether a board is known that a token may be about.
@@ -65,6 +61,11 @@ impl Reading {
         const DEFAULTS: &ReadOptions =
             &ReadOptions { partial: false, profiles: false, after: AsOf(Vec::new()), deadline: None };
         self.options.get().unwrap_or(DEFAULTS)
+    }
+
+    /// Whether its reads wait for anything. If not, it need not call what waits.
+    pub fn waits(&self) -> bool {
+        self.options.get().is_some()
     }
 
     pub fn seen(&self) -> MutexGuard<'_, SeenShards> {
@@ -105,16 +106,16 @@ impl Operations {
         board: Option<&BoardName>,
         options: ReadOptions,
     ) -> Result<(), Failure> {
-        if let Some(deadline) = options.deadline {
-            Box::pin(self.wait_until(reading, board, &options.after, deadline)).await?;
-        }
         // A request says once what it waits for.
-        let _ = reading.options.set(options);
-        Ok(())
+        let ReadOptions { after, deadline, .. } = reading.options.get_or_init(|| options);
+        // Reads wait for the shards of other nodes.
+        match deadline {
+            Some(deadline) => self.wait_for_own(reading, board, after, *deadline).await,
+            None => Ok(()),
+        }
     }
 
-    /// Waits for the shards that this node owns. The reads wait for the others.
-    async fn wait_until(
+    async fn wait_for_own(
         &self,
         reading: &Reading,
         board: Option<&BoardName>,
@@ -161,18 +162,12 @@ impl Operations {
     /// Waits until this node knows a board, if the request waits for what may have created it. Whether the
     /// board is known afterwards, the read finds out.
     ///
-    /// # Errors
-    /// When the request has to wait and is not admitted again.
-    pub async fn wait_for_board(&self, reading: &Reading, board: &BoardName) -> Result<(), Failure> {
-        if reading.options.get().is_none() {
-            return Ok(());
-        }
-        Box::pin(self.wait_for_board_until(reading, board, None)).await
-    }
-
     /// # Arguments
     /// `until`: it waits no longer than that, and no longer than the read may take.
-    async fn wait_for_board_until(
+    ///
+    /// # Errors
+    /// When the request has to wait and is not admitted again.
+    pub async fn wait_for_board(
         &self,
         reading: &Reading,
         board: &BoardName,
@@ -247,7 +242,7 @@ impl Operations {
         // Boards that do not exist are left out, after a moment in which a new one would be heard of.
         let until = Instant::now() + BOARD_HEARD_OF;
         for board in boards.into_iter().flatten() {
-            self.wait_for_board_until(reading, board, Some(until)).await?;
+            self.wait_for_board(reading, board, Some(until)).await?;
         }
         Ok(())
     }
@@ -290,8 +285,7 @@ impl Operations {
         if profiles && self.node.remote.is_none() {
             ask_for_profiles(&self.node, &mut answer);
         }
-        let missing = missing_metadata(&mut answer);
-        if missing == 0 || (missing <= INLINE_DISK_READS && fill_metadata(&self.node, &mut answer)) {
+        if fill_few(&self.node, &mut answer) {
             return Ok(answer);
         }
         // The most that the answer can come to, before any of its metadata is read.

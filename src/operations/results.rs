@@ -1,5 +1,5 @@
 //! From outcomes of messages to the result of each job of a request. `query::outcome` adds what the writer of
-//! one shard cannot know: the counts of the others.
+//! one shard cannot know: the counts of the others; and the metadata that the request sent is echoed.
 
 use std::borrow::Borrow;
 use std::collections::BTreeSet;
@@ -8,12 +8,12 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 
 use crate::job::{Job, Metadata, Reject, Targets};
+use crate::operations::publish::{SettledJob, SettledMessage};
 use crate::operations::score_change::ScoreChange;
-use crate::operations::sent_metadata::SentMetadata;
-use crate::operations::settle::{SettledJob, SettledMessage};
 use crate::operations::shared::Operations;
 use crate::query::{
-    AddOtherShards, EntryChange, FoundOutcome, ReadError, ReadOptions, ShardHandle, of_only_shard, read,
+    AddOtherShards, EntryChange, FoundOutcome, ListedMetadata, ReadError, ReadOptions, ShardHandle,
+    of_only_shard, read,
 };
 use crate::queue::NotPublished;
 use crate::types::{AsOf, BoardName, MemberId, Sequence, ShardId};
@@ -276,4 +276,33 @@ pub fn each_change(results: &mut [JobResult]) -> impl Iterator<Item = &mut Entry
         _ => None,
     });
     changes.flatten()
+}
+
+/// The metadata that a message's jobs have sent so far. The disk only has what the last of them left.
+#[derive(Default)]
+struct SentMetadata<'a>(Vec<(&'a MemberId, BoardName, &'a Metadata)>);
+
+impl<'a> SentMetadata<'a> {
+    /// Fills in the metadata of the entry as the job left it, if the message says it.
+    ///
+    /// # Arguments
+    /// `sent`: what this job sent.
+    fn fill_in(&mut self, member: &'a MemberId, sent: Option<&'a Metadata>, change: &mut EntryChange) {
+        let is_same = |other: &MemberId, board: &BoardName| *other == *member && *board == change.board.name;
+        let known = self.0.iter().position(|(other, board, _)| is_same(other, board));
+        // A job that leaves the entry as it is, such as a `best` that is not better, leaves its metadata as
+        // well.
+        if let (Some(meta), true) = (sent, change.takes_metadata) {
+            match known.and_then(|known| self.0.get_mut(known)) {
+                Some((_, _, known)) => *known = meta,
+                None => self.0.push((member, change.board.name.clone(), meta)),
+            }
+        }
+        let known = self.0.iter().find(|(other, board, _)| is_same(other, board));
+        if let (Some((_, _, meta)), Some(entry)) = (known, &mut change.entry)
+            && matches!(entry.listed.metadata, ListedMetadata::OnDisk(..))
+        {
+            entry.listed.metadata = ListedMetadata::Json(meta.0.clone());
+        }
+    }
 }

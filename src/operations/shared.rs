@@ -10,7 +10,7 @@ use crate::operations::offload::Offload;
 use crate::operations::write_options::Wait;
 use crate::query::live::{NotLive, WatchedBoards};
 use crate::query::summary::Summaries;
-use crate::query::{LocalShards, NoBoard, Node, ShardClient};
+use crate::query::{LocalShards, NoBoard, Node, ShardClient, clock};
 use crate::queue::nats::{BoardsStream, KnownNode, Peers};
 use crate::queue::{Publishers, ThisNode};
 use crate::types::Timestamp;
@@ -31,7 +31,7 @@ pub struct Operations {
     pub offload: Offload,
     /// Held while a board is defined, cleared or dropped, until every shard has it: two changes never
     /// overtake each other on their way to the shards. A tokio mutex, because it is held while shards commit.
-    pub board_changes: tokio::sync::Mutex<()>,
+    pub board_changes: Arc<tokio::sync::Mutex<()>>,
     /// `None` without NATS.
     pub(super) cluster: Option<Cluster>,
 }
@@ -74,7 +74,7 @@ impl Operations {
             this_node,
             admission: Admission::new(limits),
             offload: Offload::new(),
-            board_changes: tokio::sync::Mutex::new(()),
+            board_changes: Arc::default(),
             cluster,
         }
     }
@@ -104,13 +104,7 @@ impl Operations {
     /// the time of a shard in memory. A read over shards in memory holds them, and looks at their times
     /// itself.
     pub fn now(&self) -> Timestamp {
-        if self.node.remote.is_none() { clock() } else { self.time_of_shards() }
-    }
-
-    /// The time by which windows are judged: this node's, or that of its shards if that is ahead. A message
-    /// whose time no shard believes yet does not count: what follows from it would stay.
-    pub(super) fn time_of_shards(&self) -> Timestamp {
-        clock().max(self.node.time())
+        if self.node.remote.is_none() { clock() } else { self.node.now() }
     }
 
     /// Why there is nothing to read. A node that lacks shards knows boards by their stream alone, and has not
@@ -135,8 +129,4 @@ impl Operations {
             NotLive::NotInTime => Failure::Overloaded,
         }
     }
-}
-
-fn clock() -> Timestamp {
-    Timestamp::from_micros(jiff::Timestamp::now().as_microsecond()).unwrap_or_default()
 }

@@ -4,7 +4,7 @@
 //! Knows: which settings take something away. Must not know: how a client consents to it.
 
 use crate::board::Definition;
-use crate::operations::failure::Failure;
+use crate::operations::failure::{Failure, WouldDrop};
 use crate::operations::shared::Operations;
 use crate::query::{
     End, InstanceAsked, ListInstances, ListedInstance, NoBoard, OfBoard, ReadOptions, ShardsRead, Start, Top,
@@ -19,17 +19,6 @@ const INSTANCES_AT_ONCE: usize = 1_000;
 const ENTRIES_AT_ONCE: usize = 1_000;
 /// Entries that are looked at for those that would expire: a second's work.
 const LOOKED_AT_MAX: u64 = 1_000_000;
-
-/// What a change would take from readers.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub struct WouldDrop {
-    /// Instances that have entries.
-    pub instances: u64,
-    /// Entries of instances that stay.
-    pub entries: u64,
-    /// Whether there are more entries than were looked at.
-    pub is_at_least: bool,
-}
 
 impl Operations {
     /// Refuses a change of a board's definition that would drop instances or entries.
@@ -107,8 +96,8 @@ impl Operations {
         Ok(found)
     }
 
-    /// How many of so many entries that an instance shows are so old that they would expire, and whether all were
-    /// looked at.
+    /// How many of so many entries that an instance shows are so old that they would expire, and whether all
+    /// were looked at.
     async fn expired_in(
         &self,
         board: &BoardName,

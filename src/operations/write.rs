@@ -9,16 +9,14 @@ use smallvec::{SmallVec, smallvec};
 use crate::access::Grant;
 use crate::job::{BOARDS_PER_MESSAGE, Job, MAX_TREES_PER_BOARD};
 use crate::operations::failure::Failure;
-use crate::operations::publish::{Publishing, publish_all, publish_one};
+use crate::operations::publish::{Publishing, publish_all, publish_one, settle};
 use crate::operations::remote::write_remotely;
 use crate::operations::results::{JobResult, ReportedJob, message_results};
-use crate::operations::settle::settle;
 use crate::operations::shared::{Cluster, Operations};
 use crate::operations::write_options::{Wait, WriteOptions};
-use crate::queue::MessageOrder;
-use crate::queue::NotPublished;
 use crate::queue::nats::BoardsStream;
 use crate::queue::publisher::Publisher;
+use crate::queue::{MessageOrder, NotPublished};
 use crate::state_lock::Purpose;
 use crate::types::{AsOf, Sequence, ShardId};
 use crate::writer::{MessageOutcome, Payload};
@@ -31,15 +29,6 @@ type Lengths = SmallVec<[usize; 1]>;
 /// How long a request waits for the definition of a new board. It takes milliseconds, unless boards cannot be
 /// decided on. Then the client is told that its job waits.
 const BOARD_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// Stores a message without waiting until it is applied.
-async fn store(
-    publisher: &Publisher,
-    jobs: Vec<Job>,
-    order: MessageOrder,
-) -> Result<MessageOutcome, NotPublished> {
-    publisher.store_jobs(jobs, order).await.map(|sequence| MessageOutcome::of_jobs(sequence, Vec::new()))
-}
 
 /// The outcome of a request's jobs.
 pub struct Written {
@@ -89,7 +78,7 @@ impl Operations {
         if let Some([home]) = only
             && (wait == Wait::UntilStored || self.node.owned(home).is_some())
         {
-            // In a box: otherwise the future around it, which is copied with it, would have room for all of it.
+            // In a box: otherwise the future around it, which is copied with it, would have room for it.
             let mut written = Box::pin(self.write_to_one(home, jobs, &reported, options)).await?;
             add_to_token(&mut written.token.0, erased);
             return Ok(written);
@@ -159,8 +148,8 @@ impl Operations {
         Ok(Written { token: AsOf(token), results: self.fill_metadata_of_changes(results).await? })
     }
 
-    /// Has every shard but its own erase what its rejects have of each member that leaves every board: a job that
-    /// was sent to the wrong shard was rejected there. Returns where each shard has it.
+    /// Has every shard but its own erase what its rejects have of each member that leaves every board: a job
+    /// that was sent to the wrong shard was rejected there. Returns where each shard has it.
     async fn erase_elsewhere(&self, jobs: &[Job], wait: Wait) -> Result<Vec<(ShardId, Sequence)>, Failure> {
         let erase = async |shard: ShardId| {
             let leaving = jobs.iter().filter(|job| job.leaves_every_board());
@@ -184,8 +173,8 @@ impl Operations {
         Ok(erased?.into_iter().flatten().collect())
     }
 
-    /// Jobs that all go to one shard, as a single one does, and those of every request to a node of one shard:
-    /// there is nothing to scatter, and nothing to gather.
+    /// Jobs that all go to one shard, as a single one does, and those of every request to a node of one
+    /// shard: there is nothing to scatter, and nothing to gather.
     async fn write_to_one(
         &self,
         home: ShardId,
@@ -227,7 +216,7 @@ impl Operations {
         Ok(Written { token, results: self.fill_metadata_of_changes(results).await? })
     }
 
-    /// As how many boards a wide job counts in a message to a shard: no member has more rankings than there are.
+    /// As how many boards a wide job counts in a message to a shard: no member has more than there are.
     fn wide_of(&self, shard: ShardId, jobs: &[Job]) -> usize {
         // Most requests have none, and ask for no lock.
         let Some(own) = self.node.owned(shard).filter(|_| jobs.iter().any(Job::is_wide)) else {
@@ -288,7 +277,10 @@ fn messages_of<'p>(
         let jobs = jobs.by_ref().take(length).collect();
         match options.wait {
             Wait::UntilApplied => Box::pin(publisher.publish_jobs(jobs, order, options.detail)),
-            Wait::UntilStored => Box::pin(store(publisher, jobs, order)),
+            Wait::UntilStored => Box::pin(async move {
+                let stored = publisher.store_jobs(jobs, order).await;
+                stored.map(|sequence| MessageOutcome::of_jobs(sequence, Vec::new()))
+            }),
         }
     })
 }

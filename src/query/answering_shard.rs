@@ -24,7 +24,7 @@ use crate::writer::Health;
 
 /// Records that are read at once. They are mostly cached in memory, and handing over to another thread costs
 /// more.
-const INLINE_DISK_READS: usize = 4;
+pub const INLINE_DISK_READS: usize = 4;
 /// Replies that read more from the disk at the same time. More would only share the cores.
 const DISK_READS_AT_ONCE: usize = 8;
 /// How often a reply is made again because metadata changed while it was read. Metadata that still changed

@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use crate::query::answer::{Listed, ListedMetadata, ListedProfile};
-use crate::query::answering_shard::log_unreadable;
+use crate::query::answering_shard::{INLINE_DISK_READS, log_unreadable};
 use crate::query::entries::ConsistentAnswer;
 use crate::query::node::Node;
 use crate::query::read::{ShardsRead, read_in_memory};
@@ -95,9 +95,13 @@ fn wait_for(node: &Node, ahead: &[(ShardId, Sequence)]) {
     }
 }
 
-/// Reads the missing metadata and profiles from the disk as it is now. False: some of it is newer than the
-/// answer, or gone, and is still missing.
-pub fn fill_metadata(node: &Node, answer: &mut impl ConsistentAnswer) -> bool {
+/// Reads the missing metadata and profiles from the disk as it is now, if they are few. False: they are more,
+/// or some are newer than the answer, or gone, and are still missing.
+pub fn fill_few(node: &Node, answer: &mut impl ConsistentAnswer) -> bool {
+    let missing = missing_metadata(answer);
+    if missing == 0 || missing > INLINE_DISK_READS {
+        return missing == 0;
+    }
     let metadata = |shard: ShardId, tree, member: &str| {
         node.owned(shard).map(|handle| handle.store.metadata(tree, member.as_bytes()))
     };
@@ -107,7 +111,7 @@ pub fn fill_metadata(node: &Node, answer: &mut impl ConsistentAnswer) -> bool {
     fill(answer, metadata, profile).is_empty()
 }
 
-/// As [`fill_metadata`], from snapshots of one moment, however long reading takes. Returns for each shard the
+/// As [`fill_few`], from snapshots of one moment, however long reading takes. Returns for each shard the
 /// sequence at which its disk is known to be ahead.
 fn fill_from_snapshots(node: &Node, answer: &mut impl ConsistentAnswer) -> Vec<(ShardId, Sequence)> {
     let stores: Vec<_> = node.shards.iter().map(|shard| shard.store.get()).collect();

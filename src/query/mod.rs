@@ -59,7 +59,7 @@ mod model;
 mod tests;
 
 pub use answer::{Listed, ListedMetadata, ListedMovement, ListedProfile, MemberEntry, Page, Standing};
-pub use answering_shard::{AnsweringShard, NotAnswered, ShardHandle};
+pub use answering_shard::{AnsweringShard, INLINE_DISK_READS, NotAnswered, ShardHandle};
 pub use around::{Around, AroundMember, around};
 pub use board_view::{BoardView, ShardStanding, run_in_memory};
 pub use count::{
@@ -77,11 +77,9 @@ pub use instances_of_board::{InstancesOfBoard, InstancesOfWindow, ListInstances,
 pub use local_shards::LocalShards;
 pub use lookup::{Lookup, LookupMembers, lookup};
 pub use member::{MemberOf, member};
-pub use metadata::{
-    ask_for_profiles, fill_metadata, fill_unchanged_metadata, missing_metadata, with_metadata,
-};
+pub use metadata::{ask_for_profiles, fill_few, fill_unchanged_metadata, missing_metadata, with_metadata};
 pub use movement::{MovementAsked, WithMovement};
-pub use node::{Node, View};
+pub use node::{Node, View, clock};
 pub use outcome::{AddOtherShards, EntryChange, FoundOutcome, Previous, add_other_shards, of_only_shard};
 pub use position::{FromPosition, from_position};
 pub use range::{Range, range};

@@ -94,9 +94,20 @@ impl Node {
         times.max().unwrap_or_default()
     }
 
+    /// The time by which windows are judged: this machine's, or that of the shards in memory if that is
+    /// ahead. A message whose time no shard believes yet does not count: what follows from it would stay.
+    pub fn now(&self) -> Timestamp {
+        clock().max(self.time())
+    }
+
     /// Locks every shard for reading, on a node that has all of them in memory. Locks are taken in the order
     /// of shards, and a writer takes only its own, so there is no deadlock.
     pub fn view(&self) -> View<'_> {
         View { shards: self.shards.iter().map(|shard| shard.state.read(Purpose::Read)).collect() }
     }
+}
+
+/// What this machine's clock says.
+pub fn clock() -> Timestamp {
+    Timestamp::from_micros(jiff::Timestamp::now().as_microsecond()).unwrap_or_default()
 }

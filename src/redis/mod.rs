@@ -1,7 +1,7 @@
 //! Redis' protocol: commands on sorted sets, answered from boards.
 //!
-//! Knows: frames, commands, and in which order Redis shows what a board holds. Must not know: HTTP and JSON, or
-//! how reads and writes are done (`operations`).
+//! Knows: frames, commands, and in which order Redis shows what a board holds. Must not know: HTTP and JSON,
+//! or how reads and writes are done (`operations`).
 //!
 //! - `frames`: requests out of bytes, replies into bytes
 //! - `number`: scores as texts; `refused`: errors in Redis' words

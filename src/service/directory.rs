@@ -7,7 +7,7 @@
 use std::path::Path;
 
 use crate::config::ServeConfig;
-use crate::service::fits::Fits;
+use crate::service::fits::{Fits, or_new_directory};
 use crate::service::{ServiceError, layout};
 use crate::storage::{
     DataLayout, DataMarker, StorageError, StorageResources, Store, check_marked, check_no_snapshot, has_lost,
@@ -135,26 +135,8 @@ fn check_layout(
     Ok(Vec::new())
 }
 
-/// The way out of a directory where no job was ever applied, as after a first start whose settings were wrong.
-/// Empty if it holds more, or that cannot be found out.
-pub fn or_new_directory(data_dir: &Path, marker: Option<&DataMarker>) -> String {
-    let holds_nothing = |marker: &DataMarker| {
-        let is_empty = |shard| {
-            let (path, resources) = (shard_directory(data_dir, shard), StorageResources::new(CACHE_BYTES, 1));
-            let read = Store::open_for_reading(&path, shard, marker.layout.shards, &resources);
-            let meta = read.and_then(|store| store.meta());
-            meta.is_ok_and(|meta| meta.is_none_or(|meta| meta.applied_sequence == 0))
-        };
-        marker.shards.values().all(|recorded| recorded.floor == 0) && marker.layout.own.iter().all(is_empty)
-    };
-    if !marker.is_some_and(holds_nothing) {
-        return String::new();
-    }
-    format!("; or, as no job was ever applied in it, remove {} and start again", data_dir.display())
-}
-
-/// Logs which shards are owned now and were not at the last start, and of which the directory has data that are
-/// not owned.
+/// Logs which shards are owned now and were not at the last start, and of which the directory has data that
+/// are not owned.
 pub fn note_changes(data_dir: &Path, layout: &DataLayout, known: Option<&DataLayout>) {
     let Some(known) = known else { return };
     let more: ShardSet = layout.own.iter().filter(|shard| !known.own.contains(*shard)).collect();

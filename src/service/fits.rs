@@ -9,7 +9,6 @@ use std::path::Path;
 
 use crate::config::ServeConfig;
 use crate::queue::nats;
-use crate::service::directory::or_new_directory;
 use crate::storage::codec::Meta;
 use crate::storage::{
     DataMarker, FilledFrom, Fit, ServiceId, ShardIdentity, StorageError, StorageResources, Store, check_fit,
@@ -178,6 +177,24 @@ impl Fits<'_> {
         }
         ShardIdentity { service: service.or(next.service), ..next }
     }
+}
+
+/// The way out of a directory where no job was ever applied, as after a first start whose settings were
+/// wrong. Empty if it holds more, or that cannot be found out.
+pub fn or_new_directory(data_dir: &Path, marker: Option<&DataMarker>) -> String {
+    let holds_nothing = |marker: &DataMarker| {
+        let is_empty = |shard| {
+            let (path, resources) = (shard_directory(data_dir, shard), StorageResources::new(CACHE_BYTES, 1));
+            let read = Store::open_for_reading(&path, shard, marker.layout.shards, &resources);
+            let meta = read.and_then(|store| store.meta());
+            meta.is_ok_and(|meta| meta.is_none_or(|meta| meta.applied_sequence == 0))
+        };
+        marker.shards.values().all(|recorded| recorded.floor == 0) && marker.layout.own.iter().all(is_empty)
+    };
+    if !marker.is_some_and(holds_nothing) {
+        return String::new();
+    }
+    format!("; or, as no job was ever applied in it, remove {} and start again", data_dir.display())
 }
 
 fn under(prefix: &str) -> String {

@@ -33,7 +33,7 @@ use std::path::PathBuf;
 use thiserror::Error;
 
 pub use directory::check_data;
-pub use run::{RenderMetrics, run};
+pub use run::run;
 
 use crate::credential_files::CredentialFilesError;
 use crate::queue::nats::SetupError;

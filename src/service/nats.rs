@@ -24,7 +24,6 @@ use crate::queue::nats::{
 };
 use crate::queue::publisher::Publisher;
 use crate::service::ServiceError;
-use crate::service::nats_writing::NatsWriting;
 use crate::service::opening::OpenedShard;
 use crate::snapshot::StagedCopies;
 use crate::state_lock::Purpose;
@@ -260,9 +259,9 @@ impl NatsStreams {
     }
 
     /// What carries requests to the write service.
-    pub async fn open_writes(&self) -> Result<NatsWriting, ServiceError> {
+    pub async fn open_writes(&self) -> Result<(nats::Connection, nats::Names), ServiceError> {
         let connection = self.nats.open_connection("writes").await?;
-        Ok(NatsWriting { connection, subjects: self.nats.names.clone() })
+        Ok((connection, self.nats.names.clone()))
     }
 
     /// The publishers of the shards that this node does not own.

@@ -1,5 +1,5 @@
-//! Writes over NATS: the write service of the shards that this node owns, and the client by which it has
-//! other nodes write to theirs. Requests are answered as `POST /v1/jobs?wait=applied` is.
+//! Writes over NATS: the write service of the shards that this node owns. Requests are answered as
+//! `POST /v1/jobs?wait=applied` is.
 //!
 //! Tokens do not apply: NATS permissions say who may send such requests. The limits on what all requests take
 //! together are those of requests over HTTP. Must not know: how requests travel (`cluster`), or what comes of
@@ -10,13 +10,8 @@ use std::sync::Arc;
 
 use futures_util::future::{BoxFuture, FutureExt as _};
 
-use crate::cluster::questions::Owners;
-use crate::cluster::{
-    Refusal, ServedShard, WriteAnswer, WriteClient, WriteHandler, WriteRequest, WriteService,
-};
-use crate::http::{
-    BODY_BYTES_MAX, Problem, Reply, check_numbers, decode_jobs, invalid_value, reply_of_jobs,
-};
+use crate::cluster::{Refusal, ServedShard, WriteAnswer, WriteHandler, WriteRequest, WriteService};
+use crate::http::{BODY_BYTES_MAX, Problem, Reply, check_numbers, decode_jobs, invalid_value, reply_of_jobs};
 use crate::job::{Job, Reject, RejectCode};
 use crate::operations::{
     BodyBytes, InProgress, JobResult, Operations, OutcomeDetail, Wait, WriteOptions, Written,
@@ -26,29 +21,16 @@ use crate::queue::ThisNode;
 use crate::queue::nats::{Connection, Names};
 use crate::types::{ShardId, count};
 
-/// What carries requests to the write service, on both ends.
-pub struct NatsWriting {
-    pub connection: Connection,
-    pub subjects: Names,
-}
-
-impl NatsWriting {
-    /// # Arguments
-    /// `owners`: of all shards.
-    pub fn client(&self, owners: Arc<Owners>) -> WriteClient {
-        WriteClient::new(&self.connection, &self.subjects, owners)
-    }
-
-    /// Begins to take requests for the shards that this node owns.
-    pub fn start(self, this: ThisNode, operations: &Arc<Operations>) -> WriteService {
-        let served = operations
-            .node
-            .shards
-            .iter()
-            .map(|shard| ServedShard { id: shard.id, health: Arc::clone(&shard.health) });
-        let handler: Arc<dyn WriteHandler> = Arc::new(NatsWrites(Arc::clone(operations)));
-        WriteService::start(&self.connection, &self.subjects, this, served.collect(), &handler)
-    }
+/// Begins to take requests for the shards that this node owns.
+pub fn start(
+    (connection, subjects): &(Connection, Names),
+    this: ThisNode,
+    operations: &Arc<Operations>,
+) -> WriteService {
+    let shards = operations.node.shards.iter();
+    let served = shards.map(|shard| ServedShard { id: shard.id, health: Arc::clone(&shard.health) });
+    let handler: Arc<dyn WriteHandler> = Arc::new(NatsWrites(Arc::clone(operations)));
+    WriteService::start(connection, subjects, this, served.collect(), &handler)
 }
 
 /// Completes when `shutdown` does. From then on no more requests are taken over NATS.

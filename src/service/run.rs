@@ -12,11 +12,12 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use tokio::net::TcpListener;
 
+use crate::cluster::WriteClient;
 use crate::cluster::questions::{AskingShards, QuestionService};
 use crate::config::{HttpConfig, ServeConfig};
 use crate::connections::{ClientTimeouts, ConnectionLimits, SharedConnections};
 use crate::credential_files::CredentialFiles;
-use crate::http::{AllowedOrigins, Api, Limits, Serving, WatcherLimits, serve};
+use crate::http::{AllowedOrigins, Api, Limits, RenderMetrics, Serving, WatcherLimits, serve};
 use crate::operations::{Cluster, Operations, RequestLimits, board_repair};
 use crate::query::live::{WatchedBoards, keep_live};
 use crate::query::summary::keep_summaries;
@@ -27,7 +28,7 @@ use crate::redis;
 use crate::service::directory::{Looked, look_at};
 use crate::service::floors::Floors;
 use crate::service::nats::{Connecting, NatsStreams};
-use crate::service::nats_writing::stop_first;
+use crate::service::nats_writing::{self, stop_first};
 use crate::service::opening::{OpenedShard, close_refused, load_shards};
 use crate::service::read_files::read_files;
 use crate::service::ticks::publish_ticks;
@@ -47,9 +48,6 @@ const CATCH_UP_CHECK_INTERVAL: Duration = Duration::from_millis(10);
 const EXPIRE_INTERVAL: Duration = Duration::from_secs(10);
 /// How long a start waits until it has read which boards there are. It takes milliseconds.
 const BOARDS_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// Renders all metrics as Prometheus text.
-pub type RenderMetrics = Arc<dyn Fn() -> String + Send + Sync>;
 
 /// Waits for the collector: the runtime ends soon, whether or not it was woken.
 async fn end_traces(traces: traces::Ending) {
@@ -128,35 +126,33 @@ pub async fn run(
     expire_snapshots(&snapshots);
     let cluster = match (boards, peers, &writing, &questions) {
         (Some(boards), Some(peers), Some(writing), Some(questions)) => {
-            let writer = writing.client(Arc::clone(&questions.owners));
+            let owners = Arc::clone(&questions.owners);
+            let writer = WriteClient::new(&writing.0, &writing.1, owners);
             Some(Cluster { boards, peers, writer, other_owners })
         }
         _ => None,
     };
     let all_requests =
         RequestLimits { requests_in_flight: config.http.max_requests, ..RequestLimits::default() };
-    let shards = Arc::clone(&node);
-    let operations =
-        Operations::new(shards, Arc::clone(&publishers), registry, all_requests, this.clone(), cluster);
-    let operations = Arc::new(operations);
+    let (shards, queues) = (Arc::clone(&node), Arc::clone(&publishers));
+    let operations = Arc::new(Operations::new(shards, queues, registry, all_requests, this.clone(), cluster));
     all_started(&node).await;
     run_beside(&operations, &publishers);
     let floors = Floors::start(&node, config.data_dir.clone(), config.nats.is_some());
-    let write_service = writing.map(|writing| Arc::new(writing.start(this, &operations)));
+    let write_service = writing.map(|writing| Arc::new(nats_writing::start(&writing, this, &operations)));
     let shutdown = stop_first(write_service.clone(), shutdown);
     credentials.watch();
     // Requests are served from here on. A shard that is still catching up answers probes and stale reads
     // meanwhile, and a shutdown ends it.
     let shutdown = end_answers(shutdown, answering, Arc::clone(&operations.live));
     let (limits, access) = (limits(&config.http), credentials.access.clone());
-    let copies = Some(Arc::clone(&snapshots));
     let shared = SharedConnections::start(config.http.threads, connection_limits(&config.http))?;
     let shutdown = shutdown.shared();
     let redis_serving =
         serve_redis(redis_listener, &operations, (&shared, &config.http, &credentials), shutdown.clone());
-    let api = Arc::new(Api::new(Arc::clone(&operations), render_metrics, limits, access, copies));
-    let http_serving =
-        serve(listener, api, Arc::clone(&shared), serving(&config.http, &credentials), shutdown);
+    let api = Api::new(operations, render_metrics, limits, access, Some(Arc::clone(&snapshots)));
+    let serving_http = serving(&config.http, &credentials);
+    let http_serving = serve(listener, Arc::new(api), Arc::clone(&shared), serving_http, shutdown);
     let serving = futures_util::future::join(http_serving, redis_serving);
     tokio::pin!(serving);
     tokio::select! {
@@ -375,12 +371,12 @@ fn connection_limits(config: &HttpConfig) -> ConnectionLimits {
 }
 
 /// Serves Redis' protocol until `shutdown` completes, if it is listened for.
-fn serve_redis(
+fn serve_redis<S: Future<Output = ()>>(
     listener: Option<redis::Listener>,
     operations: &Arc<Operations>,
     (shared, config, credentials): (&Arc<SharedConnections>, &HttpConfig, &CredentialFiles),
-    shutdown: impl Future<Output = ()>,
-) -> impl Future<Output = ()> {
+    shutdown: S,
+) -> impl Future<Output = ()> + use<S> {
     // The log has its address before the service says that it is ready.
     if let Some(address) = listener.as_ref().map(redis::Listener::address) {
         log_address(&address, config);

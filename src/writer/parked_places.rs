@@ -49,6 +49,10 @@ struct Places {
     by_board: BTreeMap<BoardName, BoardPlaces>,
     everywhere: Option<Sequence>,
     oldest: Option<Sequence>,
+    /// Jobs count as parked that a batch has unparked which is being shown.
+    is_in_batch: bool,
+    /// How many of these batches were shown to their end.
+    batches_ended: u64,
 }
 
 pub struct ParkedPlaces(watch::Sender<Places>);
@@ -63,12 +67,17 @@ impl ParkedPlaces {
     /// Replaces all that is known.
     pub fn replace(&self, places: ParkedChanges) {
         let by_board = places.boards.into_iter().map(|change| (change.board, change.now)).collect();
-        self.0.send_replace(Places { by_board, everywhere: places.everywhere, oldest: places.oldest });
+        let ParkedChanges { everywhere, oldest, .. } = places;
+        self.0.send_modify(|places| {
+            let batches_ended = places.batches_ended + 1;
+            *places = Places { by_board, everywhere, oldest, is_in_batch: false, batches_ended };
+        });
     }
 
     /// Before readers see a batch's sequences: jobs that it parks are known, and none is forgotten yet.
     pub fn begin(&self, changes: &ParkedChanges) {
         self.change(changes, |places| {
+            places.is_in_batch = true;
             places.everywhere = lower(places.everywhere, changes.everywhere);
             places.oldest = lower(places.oldest, changes.oldest);
             for ParkedChange { board, lowest, .. } in &changes.boards {
@@ -84,6 +93,7 @@ impl ParkedPlaces {
     pub fn end(&self, changes: &ParkedChanges) {
         self.change(changes, |places| {
             (places.everywhere, places.oldest) = (changes.everywhere, changes.oldest);
+            (places.is_in_batch, places.batches_ended) = (false, places.batches_ended + 1);
             for ParkedChange { board, now, .. } in &changes.boards {
                 if *now == BoardPlaces::default() {
                     places.by_board.remove(board);
@@ -97,7 +107,7 @@ impl ParkedPlaces {
     fn change(&self, changes: &ParkedChanges, change: impl FnOnce(&mut Places)) {
         let is_same = {
             let known = self.0.borrow();
-            (known.everywhere, known.oldest) == (changes.everywhere, changes.oldest)
+            !known.is_in_batch && (known.everywhere, known.oldest) == (changes.everywhere, changes.oldest)
         };
         if !(changes.boards.is_empty() && is_same) {
             self.0.send_modify(change);
@@ -112,6 +122,15 @@ impl ParkedPlaces {
     /// Whether any job from this sequence or before waits.
     pub fn holds_any(&self, through: Sequence) -> bool {
         self.0.borrow().holds_any(through)
+    }
+
+    /// Waits until the batch is shown whose sequences readers see, so that jobs which it has unparked are
+    /// forgotten. Returns whether that is so.
+    pub async fn wait_until_batch_ends(&self, until: Instant) -> bool {
+        let mut places = self.0.subscribe();
+        let batches_ended = places.borrow().batches_ended;
+        let ended = places.wait_for(|places| !places.is_in_batch || places.batches_ended > batches_ended);
+        matches!(tokio::time::timeout_at(until.into(), ended).await, Ok(Ok(_)))
     }
 
     /// Waits until no job from this sequence or before waits. Returns whether that is so.
@@ -148,6 +167,8 @@ fn lower(one: Option<Sequence>, other: Option<Sequence>) -> Option<Sequence> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     fn name(text: &str) -> BoardName {
@@ -192,6 +213,33 @@ mod tests {
         assert_eq!(held(&places, "b"), 12);
         places.replace(changes([], None));
         assert_eq!(held(&places, "b"), 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_a_batch_has_unparked_is_forgotten_once_the_batch_has_ended() {
+        let places = ParkedPlaces::default();
+        let ends = |within: u64| {
+            places
+                .wait_until_batch_ends((tokio::time::Instant::now() + Duration::from_secs(within)).into_std())
+        };
+        assert!(ends(1).await, "there is no batch");
+        let everywhere = ParkedChanges { everywhere: Some(Sequence(7)), ..changes([], Some(7)) };
+        for batch in [changes([change("a", at(Some(7), Some(7)), at(None, None))], None), everywhere] {
+            places.begin(&batch);
+            assert!(!ends(1).await, "a batch that takes long is not taken for ended");
+            let (ended, ()) = tokio::join!(ends(1), async {
+                tokio::task::yield_now().await;
+                places.end(&batch);
+                // The next one begins before anybody looks.
+                places.begin(&batch);
+            });
+            assert!(ended && held(&places, "a") > 0, "the batch that was seen has ended");
+            places.end(&batch);
+            assert!(ends(1).await);
+        }
+        places.begin(&changes([change("a", at(Some(9), Some(9)), at(Some(9), Some(9)))], Some(9)));
+        places.replace(changes([], None));
+        assert!(ends(1).await, "the batch has failed, and all is known anew");
     }
 
     /// Readers of a board wait for a job of it in another board's line, and no longer than that line's first

@@ -121,8 +121,9 @@ pub struct Args {
     #[arg(value_name = "FILE", default_value = "-", num_args = 1.., conflicts_with = "redis")]
     pub files: Vec<PathBuf>,
 
-    /// Reads a sorted set of the Redis at redis://[user@]host:port/db instead of a file
-    #[arg(long, value_name = "URL", env = "RANKTREE_REDIS", hide_env_values = true,
+    // No comment that rustdoc reads: it takes the brackets for a link.
+    #[arg(long, help = "Reads a sorted set of the Redis at redis://[user@]host:port/db instead of a file",
+          value_name = "URL", env = "RANKTREE_REDIS", hide_env_values = true,
           requires_all = ["key", "board"])]
     pub redis: Option<String>,
 
@@ -180,6 +181,11 @@ pub struct Args {
     /// says
     #[arg(long, value_name = "C", env = "RANKTREE_DELIMITER", value_parser = delimiter)]
     pub delimiter: Option<u8>,
+
+    /// Quotation marks in a CSV are characters, as in the tab-separated files of many databases; else they
+    /// enclose cells
+    #[arg(long, env = "RANKTREE_NO_QUOTES", action = ArgAction::SetTrue)]
+    pub no_quotes: bool,
 
     /// The first line of a CSV is a row, and --column names columns by their numbers, from 1
     #[arg(long, env = "RANKTREE_NO_HEADER", action = ArgAction::SetTrue)]
@@ -349,6 +355,7 @@ impl Args {
             slug: self.slug,
             spreadsheet_safe: self.spreadsheet_safe,
             delimiter: self.delimiter,
+            no_quotes: self.no_quotes,
             no_header: self.no_header,
             skip_lines: self.skip_lines,
             rows_at: rows_at.map(|path| path.split('.').map(str::to_owned).collect()).unwrap_or_default(),

@@ -68,7 +68,8 @@ pub fn run(args: &Args) -> Result<ExitCode, ImportError> {
         refuse_input(&args.files, rejects)?;
     }
     let mut source = Source::find(args, rules)?;
-    // Until here a signal ends the process, which may wait for a pipe: nothing was sent that had to be settled.
+    // Until here a signal ends the process, which may wait for a pipe: nothing was sent that had to be
+    // settled.
     stop::listen().map_err(ImportError::Signals)?;
     if args.dry_run || !args.unchecked {
         let (checked, known) = check(&mut source, args, &making)?;

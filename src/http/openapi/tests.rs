@@ -107,9 +107,9 @@ async fn methods_that_are_not_documented_are_not_routed() {
 
 #[test]
 fn every_code_of_the_source_is_documented_and_no_other() {
-    // Codes are the texts in `problem.rs` of small letters and underscores, but for the names of a problem's
-    // members.
-    let source = include_str!("../render/problem.rs");
+    // Codes are the texts in `problem.rs` and `failure.rs` of small letters and underscores, but for the
+    // names of a problem's members.
+    let source = concat!(include_str!("../render/problem.rs"), include_str!("../render/failure.rs"));
     let texts = source.split('"').skip(1).step_by(2);
     let word = |text: &&str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_lowercase() || b == b'_');
     let members = ["type", "title", "status", "code", "detail", "errors"];

@@ -1,5 +1,7 @@
 //! What HTTP calls the failures of operations.
 
+use std::borrow::Cow;
+
 use axum::http::StatusCode;
 
 use crate::board::InvalidDefinition;
@@ -7,6 +9,10 @@ use crate::http::render::problem::{OVERLOADED, Problem};
 use crate::operations::{BoardRefused, DefineRefused, Failure, NotPublished, SeasonRefused};
 use crate::query::{NoBoard, ReadError};
 use crate::types::ShardId;
+
+fn unavailable(code: &'static str, detail: impl Into<Cow<'static, str>>) -> Problem {
+    Problem::new(StatusCode::SERVICE_UNAVAILABLE, code, detail).retry_after(1)
+}
 
 impl From<Failure> for Problem {
     fn from(why: Failure) -> Self {
@@ -18,19 +24,41 @@ impl From<Failure> for Problem {
                 "this node has not read yet which boards there are; try again in a moment".to_owned(),
             ),
             Failure::Read(why) => why.into(),
-            Failure::NotYetApplied => Self::not_yet_applied(),
-            Failure::UnknownShard => Self::unknown_shard(),
+            Failure::NotYetApplied => Self::new(
+                StatusCode::GATEWAY_TIMEOUT,
+                "not_yet_applied",
+                "the writes that the token names were not applied in time; try again, or with a greater \
+                 timeout_ms",
+            ),
+            Failure::UnknownShard => Self::new(
+                StatusCode::UNPROCESSABLE_ENTITY,
+                "unknown_shard",
+                "the token names a shard that this service does not have; send a token that this service \
+                 returned",
+            ),
             Failure::Overloaded => Self::overloaded(),
-            Failure::TooManyAnswers => Self::too_many_answers(),
-            Failure::NotLive { shard, reason } => {
+            Failure::TooManyAnswers => unavailable(
+                OVERLOADED,
+                "the answers of all requests in progress take too much memory; try again in a moment, or ask \
+                 for fewer entries",
+            ),
+            Failure::NotLive(shard, reason) => {
                 Self::shard_unavailable(format!("shard {shard} takes no writes now: {reason}"))
             }
-            Failure::NoOwner(shards) => Self::missing_shards(&shards),
+            Failure::NoOwner(shards) => {
+                let named: Vec<String> = shards.iter().map(ToString::to_string).collect();
+                let detail = format!("no node answers for shard {}; try again in a moment", named.join(", "));
+                Self::shard_unavailable(detail).with_shards(&shards)
+            }
             Failure::NotPublishedThere(shard, NotPublished::Unavailable(why)) => {
                 Self::shard_unavailable(why).with_shards(&[shard])
             }
             Failure::NotPublished(why) | Failure::NotPublishedThere(_, why) => why.into(),
-            Failure::Unanswered => Self::unanswered(),
+            Failure::Unanswered => unavailable(
+                "commit_unknown",
+                "the write was not committed in time, but may be committed later; a job with a version, or a \
+                 trim, may safely be sent again",
+            ),
             Failure::Board(why) => why.into(),
             Failure::TooManyBoards { most, existing, more } => Self::too_many_boards(format!(
                 "the token may create boards until there are {most} of those that it gives access to: there \
@@ -50,7 +78,7 @@ impl From<ReadError> for Problem {
                 let ids: Vec<ShardId> = shards.iter().map(|shard| shard.shard).collect();
                 Self::shard_unavailable(format!("a shard does not answer: {why}")).with_shards(&ids)
             }
-            ReadError::NotYetApplied(_) => Self::not_yet_applied(),
+            ReadError::NotYetApplied(_) => Failure::NotYetApplied.into(),
             ReadError::KeptChanging(_) => Self::shard_unavailable(why.to_string()),
         }
     }
@@ -87,9 +115,8 @@ impl From<BoardRefused> for Problem {
             BoardRefused::Refused(why) => why.into(),
             BoardRefused::NotPublished(why) => why.into(),
             BoardRefused::OverLimit { .. } => Self::too_many_boards(why.to_string()),
-            BoardRefused::Unknown => Self::unknown_board(),
             BoardRefused::Unavailable(detail) => Self::shard_unavailable(detail),
-            BoardRefused::Late => Self::not_yet_applied(),
+            BoardRefused::Late => Failure::NotYetApplied.into(),
         }
     }
 }
@@ -104,6 +131,6 @@ impl From<NotPublished> for Problem {
             NotPublished::TooLarge(detail) => return Self::over_limit(detail),
             NotPublished::CommitFailed(_) => "commit_failed",
         };
-        Self::new(StatusCode::SERVICE_UNAVAILABLE, code, why.to_string()).retry_after(1)
+        unavailable(code, why.to_string())
     }
 }

@@ -27,7 +27,7 @@ pub fn score(out: &mut Vec<u8>, score: &Score) {
 /// Only where scores may be too high.
 fn error(object: &mut Object<'_>, error: Option<i64>) {
     if let Some(error) = error {
-        json::signed(object.name("error"), error);
+        object.signed("error", error);
     }
 }
 
@@ -54,7 +54,7 @@ fn movement(object: &mut Object<'_>, movement: ListedMovement) {
     match movement {
         ListedMovement::NotAsked => {}
         ListedMovement::NotListedThen => object.null("movement"),
-        ListedMovement::By(climbed) => json::signed(object.name("movement"), climbed),
+        ListedMovement::By(climbed) => object.signed("movement", climbed),
     }
 }
 
@@ -183,11 +183,9 @@ pub fn copied_entries(object: &mut Object<'_>, entries: &[Listed], parts: Copied
 }
 
 pub fn next_cursor(object: &mut Object<'_>, board: &str, instance: Instance, next: Option<&PageCursor>) {
-    match next {
-        // Hexadecimal digits.
-        Some(cursor) => object.plain("next_cursor", &cursor.encode(board, instance)),
-        None => object.null("next_cursor"),
-    }
+    // Hexadecimal digits.
+    let cursor = next.map(|cursor| cursor.encode(board, instance));
+    object.or_null("next_cursor", cursor.as_deref(), Object::text);
 }
 
 /// A score's rank, and each shard's share in it.
@@ -270,14 +268,9 @@ pub fn definition(object: &mut Object<'_>, definition: &Definition) {
     object.text("utc_offset", &offset(definition.utc_offset_minutes));
     object.count("keep", u64::from(definition.keep));
     object.text("grace", &length_text(definition.grace_micros));
-    match definition.entry_ttl_micros {
-        Some(ttl) => object.text("entry_ttl", &length_text(ttl)),
-        None => object.null("entry_ttl"),
-    }
-    match definition.capacity {
-        Some(capacity) => object.count("capacity", capacity),
-        None => object.null("capacity"),
-    }
+    let ttl = definition.entry_ttl_micros.map(length_text);
+    object.or_null("entry_ttl", ttl.as_deref(), Object::text);
+    object.or_null("capacity", definition.capacity, Object::count);
     object.bool("movement", definition.movement);
     object.text("kind", definition.kind.name());
 }

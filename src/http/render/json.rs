@@ -48,6 +48,10 @@ impl<'a> Object<'a> {
         unsigned(self.name(name), value);
     }
 
+    pub fn signed(&mut self, name: &str, value: i64) {
+        signed(self.name(name), value);
+    }
+
     pub fn bool(&mut self, name: &str, value: bool) {
         bool(self.name(name), value);
     }
@@ -63,6 +67,14 @@ impl<'a> Object<'a> {
 
     pub fn null(&mut self, name: &str) {
         self.name(name).extend_from_slice(b"null");
+    }
+
+    /// A value as `write` has it, or null if there is none.
+    pub fn or_null<T>(&mut self, name: &str, value: Option<T>, write: impl FnOnce(&mut Self, &str, T)) {
+        match value {
+            Some(value) => write(self, name, value),
+            None => self.null(name),
+        }
     }
 
     pub fn object(&mut self, name: &str) -> Object<'_> {

@@ -1,4 +1,4 @@
-//! Problems (RFC 9457): every failure with its status and a stable code. The only file that picks statuses.
+//! Problems (RFC 9457): failures with a status and a stable code. Only this file and `failure` pick statuses.
 
 use std::borrow::Cow;
 
@@ -156,15 +156,14 @@ impl Problem {
     /// A change of a board would take from it what readers can see. `?force=true` consents.
     pub fn would_drop(would: &WouldDrop) -> Self {
         let WouldDrop { instances, entries, is_at_least } = *would;
-        let counted =
-            |count: u64, one: &str, many: &str| format!("{count} {}", if count == 1 { one } else { many });
+        let counted = |n: u64, one: &str, many: &str| format!("{n}{}", if n == 1 { one } else { many });
         let mut lost = Vec::new();
         if instances > 0 {
-            lost.push(counted(instances, "closed instance", "closed instances"));
+            lost.push(counted(instances, " closed instance", " closed instances"));
         }
         if entries > 0 || is_at_least {
             let least = if is_at_least { "at least " } else { "" };
-            lost.push(format!("{least}{}", counted(entries, "entry", "entries")));
+            lost.push(format!("{least}{}", counted(entries, " entry", " entries")));
         }
         let detail = format!(
             "the change would drop {} of the board; export them first if they are wanted, and send ?force=true \
@@ -355,11 +354,6 @@ impl Problem {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, OVERLOADED, detail).retry_after(1)
     }
 
-    pub fn too_many_answers() -> Self {
-        let detail = "the answers of all requests in progress take too much memory; try again in a moment, or ask for fewer entries";
-        Self::new(StatusCode::SERVICE_UNAVAILABLE, OVERLOADED, detail).retry_after(1)
-    }
-
     pub fn too_many_connections() -> Self {
         let detail = "too many connections are open; try again in a moment, and reuse open connections";
         Self::new(StatusCode::SERVICE_UNAVAILABLE, OVERLOADED, detail).retry_after(1)
@@ -378,13 +372,6 @@ impl Problem {
 
     pub fn shard_unavailable(detail: String) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "shard_unavailable", detail).retry_after(1)
-    }
-
-    /// No node answered for these shards.
-    pub fn missing_shards(shards: &[ShardId]) -> Self {
-        let named: Vec<String> = shards.iter().map(ToString::to_string).collect();
-        let detail = format!("no node answers for shard {}; try again in a moment", named.join(", "));
-        Self::shard_unavailable(detail).with_shards(shards)
     }
 
     /// The same, naming the shards that it is about.
@@ -419,28 +406,9 @@ impl Problem {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "snapshot_failed", detail).retry_after(1)
     }
 
-    /// A write was published, and its outcome was not known in time.
-    pub fn unanswered() -> Self {
-        let detail = "the write was not committed in time, but may be committed later; a job with a version, or a trim, may safely be sent again";
-        Self::new(StatusCode::SERVICE_UNAVAILABLE, "commit_unknown", detail).retry_after(1)
-    }
-
     pub fn not_ready() -> Self {
         let detail = "a shard is not live, or too far behind its queue, or its lag is not known yet; `shards` says which, and GET /v1/status says why";
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "not_ready", detail)
-    }
-
-    pub fn not_yet_applied() -> Self {
-        let detail = "the writes that the token names were not applied in time; try again, or with a greater timeout_ms";
-        Self::new(StatusCode::GATEWAY_TIMEOUT, "not_yet_applied", detail)
-    }
-
-    pub fn unknown_shard() -> Self {
-        Self::new(
-            StatusCode::UNPROCESSABLE_ENTITY,
-            "unknown_shard",
-            "the token names a shard that this service does not have; send a token that this service returned",
-        )
     }
 
     /// `text` is no name, id, number or token.

@@ -56,13 +56,11 @@ pub fn write_result<'a>(object: &mut Object<'_>, result: &'a JobResult, repeated
         JobResult::Scores(change) => object.bool("changed", change.before != change.after),
         JobResult::Profile { changed } => {
             object.bool("changed", *changed);
-            object.null("entry");
-            object.null("previous");
+            write_no_entry(object);
         }
         JobResult::Everywhere { boards, changed, profile } => {
             object.bool("changed", *changed > 0 || *profile);
-            object.null("entry");
-            object.null("previous");
+            write_no_entry(object);
             let mut counts = object.object("counts");
             counts.count("boards", count(*boards));
             counts.count("changed", count(*changed));
@@ -73,14 +71,18 @@ pub fn write_result<'a>(object: &mut Object<'_>, result: &'a JobResult, repeated
                 fields::change(object, first, repeated);
             } else {
                 object.bool("changed", false);
-                object.null("entry");
-                object.null("previous");
+                write_no_entry(object);
             }
             if *by_board {
                 fields::changes_by_board(object, changes, repeated);
             }
         }
     }
+}
+
+fn write_no_entry(object: &mut Object<'_>) {
+    object.null("entry");
+    object.null("previous");
 }
 
 /// The answer to a write that is safe in the queue. A read may wait for it by its token.

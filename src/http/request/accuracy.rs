@@ -81,19 +81,11 @@ impl Call {
 
     /// What an exact answer says of its errors; `None` if the answer is to be approximate.
     fn exact_errors(&self, accuracy: Accuracy) -> Option<RankErrors<'_>> {
-        match accuracy {
-            Accuracy::Exact => Some(RankErrors::Exact),
-            Accuracy::Approximate => self.has_capacity().then_some(RankErrors::None),
+        if accuracy == Accuracy::Exact {
+            return Some(RankErrors::Exact);
         }
-    }
-
-    /// Whether the board of the path has a capacity. Which entries it shows, summaries do not tell for sure.
-    fn has_capacity(&self) -> bool {
-        self.api
-            .operations
-            .registry
-            .get(self.board())
-            .is_some_and(|known| known.definition.capacity.is_some())
+        // Which entries a board with a capacity shows, summaries do not tell for sure.
+        self.api.operations.registry.get(self.board())?.definition.capacity.map(|_| RankErrors::None)
     }
 
     /// Asks the board of the path for entries, with their metadata, and for ranks as exact as the request
@@ -107,7 +99,7 @@ impl Call {
         R: BoardRead<Answer: VisitEntries> + 'static,
     {
         match self.exact_errors(accuracy) {
-            Some(errors) => Ok((self.ask_entries(asked).await?, errors)),
+            Some(errors) => Ok((self.ask_entries(self.window(), asked).await?, errors)),
             None => Box::pin(self.ask_approximately(asked)).await,
         }
     }

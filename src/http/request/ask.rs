@@ -13,7 +13,7 @@ use crate::query::{
     Answer, BoardRead, ConsistentAnswer, InstanceAsked, MovementAsked, OfBoard, ReadOptions, ShardsRead,
     VisitEntries, WindowChoice, WithMovement,
 };
-use crate::types::{AsOf, BoardName, MemberId};
+use crate::types::{AsOf, BoardName};
 
 impl Call {
     /// The parameters of a read. Waits until the writes that `after` names are applied.
@@ -71,14 +71,6 @@ impl Call {
         Ok(self.api.operations.begin_reads(&self.reading, board.as_ref(), options).await?)
     }
 
-    /// Refuses an answer that one shard alone could have given, if that shard has no part in it.
-    ///
-    /// # Errors
-    /// When the member's home shard did not reply.
-    pub fn check_home_replied(&self, member: &MemberId) -> Result<(), Problem> {
-        Ok(self.api.operations.check_home_replied(&self.reading, member)?)
-    }
-
     /// Writes what the answer was exact at, and what it lacks.
     pub fn write_answer_end(&self, object: &mut Object<'_>, as_of: &AsOf) {
         fields::as_of(object, as_of);
@@ -108,29 +100,10 @@ impl Call {
     pub async fn ask<R: BoardRead>(&self, asked: R) -> Result<Answer<R::Answer>, Problem> {
         let started = Instant::now();
         let board = self.wait_for_board_of_path().await?;
-        let answer = self.ask_shards(&self.of_board(board, self.window(), asked)).await?;
+        let answer =
+            self.api.operations.read(&self.reading, &self.of_board(board, self.window(), asked)).await?;
         self.record_read(started);
         Ok(self.api.operations.found(answer)?)
-    }
-
-    /// Reads, with the options of the request.
-    ///
-    /// # Errors
-    /// When some shard does not reply, or what was asked for kept changing.
-    pub async fn ask_shards<R: ShardsRead>(&self, asked: &R) -> Result<R::Answer, Problem> {
-        Ok(self.api.operations.read(&self.reading, asked).await?)
-    }
-
-    /// Asks the board of the path for entries, with their metadata.
-    ///
-    /// # Errors
-    /// When there is no such board, or some shard does not reply. When the answer may be larger than there is
-    /// room for.
-    pub async fn ask_entries<R>(&self, asked: R) -> Result<Answer<R::Answer>, Problem>
-    where
-        R: BoardRead<Answer: VisitEntries> + 'static,
-    {
-        self.ask_entries_of(self.window(), asked).await
     }
 
     /// The read of a board's entries, with the movement that the parameters ask for.
@@ -156,12 +129,15 @@ impl Call {
         Ok(WithMovement { read, movement })
     }
 
-    /// As [`Call::ask_entries`], of an instance that is not the one of the parameter `window`.
-    pub async fn ask_entries_of<R>(
-        &self,
-        window: WindowChoice,
-        asked: R,
-    ) -> Result<Answer<R::Answer>, Problem>
+    /// Asks the board of the path for entries, with their metadata.
+    ///
+    /// # Arguments
+    /// `window`: of which instance, mostly that of the parameter.
+    ///
+    /// # Errors
+    /// When there is no such board, or some shard does not reply. When the answer may be larger than there is
+    /// room for.
+    pub async fn ask_entries<R>(&self, window: WindowChoice, asked: R) -> Result<Answer<R::Answer>, Problem>
     where
         R: BoardRead<Answer: VisitEntries> + 'static,
     {
@@ -182,7 +158,9 @@ impl Call {
     /// When the request has to wait and is not admitted again.
     pub async fn wait_for_board_of_path(&self) -> Result<BoardName, Problem> {
         let board = self.board_name()?;
-        self.api.operations.wait_for_board(&self.reading, &board).await?;
+        if self.reading.waits() {
+            Box::pin(self.api.operations.wait_for_board(&self.reading, &board, None)).await?;
+        }
         Ok(board)
     }
 

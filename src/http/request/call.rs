@@ -17,7 +17,7 @@ use crate::http::request::head::Head;
 use crate::http::request::held_token::HeldToken;
 use crate::http::request::metrics::RouteMetrics;
 use crate::job::Job;
-use crate::operations::{BodyBytes, Reading, RequestPermit, WriteOptions, Written, answer_bytes_max};
+use crate::operations::{BoardChanges, BodyBytes, Failure, Reading, WriteOptions, Written, answer_bytes_max};
 use crate::query::{InstanceAsked, WindowChoice};
 use crate::types::{BoardName, MemberId};
 
@@ -65,11 +65,6 @@ impl Call {
             metrics,
             window: OnceLock::new(),
         }))
-    }
-
-    /// The request's permit, for work that goes on by itself.
-    pub fn permit(&self) -> Option<Arc<RequestPermit>> {
-        self.reading.in_progress.permit()
     }
 
     /// A segment of the path, by its name in the route.
@@ -163,7 +158,21 @@ impl Call {
         Change::new(what, self.author())
     }
 
-    /// The same of those jobs that take entries away, or hide or show them.
+    /// Has boards changed, and notes it in the log.
+    ///
+    /// # Errors
+    /// Those of the change.
+    pub async fn change_boards<T: Send + 'static, F: Future<Output = Result<T, Failure>> + Send>(
+        &self,
+        what: &'static str,
+        change: impl FnOnce(BoardChanges) -> F + Send + 'static,
+    ) -> Result<T, Problem> {
+        let noted = self.begin_change(what);
+        let noted = |made: &Result<T, Failure>| noted.finish_operation(made);
+        Ok(self.api.operations.change_boards(change, noted).await?)
+    }
+
+    /// As [`Call::begin_change`], of those jobs that take entries away, or hide or show them.
     pub fn begin_jobs(&self, jobs: &[Job]) -> Option<Box<Change>> {
         Change::of_jobs(jobs, || self.author())
     }

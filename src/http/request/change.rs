@@ -170,7 +170,7 @@ mod tests {
         let change = || Change::new("a board was dropped", Some(author()));
         for (lines, part) in [
             (logged(|| change().finish(&Ok(()))), Some("path=\"/v1/jobs\"")),
-            (logged(|| change().finish::<()>(&Err(Problem::unanswered()))), Some("commit_unknown")),
+            (logged(|| change().finish::<()>(&Err(Failure::Unanswered.into()))), Some("commit_unknown")),
             (logged(|| drop(change())), Some(LEFT)),
             (logged(|| change().finish::<()>(&Err(Problem::unknown_board()))), None),
             (logged(|| drop(Change::new("a board was dropped", None))), None),

@@ -13,7 +13,7 @@ use crate::http::request::call::Call;
 use crate::http::request::definition;
 use crate::http::request::json_body::BATCH_MAX;
 use crate::http::request::params::{Params, board_name};
-use crate::operations::{DefinedBoard, Failure, Wait};
+use crate::operations::{BoardChanges, DefinedBoard, Failure, Wait};
 use crate::query::{InstancesOfWindow, ListInstances, NoBoard, TotalsOf, WindowChoice};
 use crate::types::BoardName;
 use crate::window::{Instance, Window};
@@ -53,7 +53,8 @@ pub async fn get(call: Box<Call>) -> Result<Reply, Problem> {
         }
     }
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-    let answer = call.ask_shards(&ListInstances { board, asked, before, limit }).await?;
+    let answer =
+        call.api.operations.read(&call.reading, &ListInstances { board, asked, before, limit }).await?;
     call.record_read(started);
     let is_verb = VERBS.iter().any(|verb| call.board().ends_with(verb));
     let answer = answer.map_err(|why| match why {
@@ -86,10 +87,7 @@ fn write_instances(object: &mut Object<'_>, windows: &[InstancesOfWindow]) {
                 Window::All => object.null("begin"),
                 _ => object.plain("begin", &listed.span.begin),
             }
-            match &listed.span.end {
-                Some(end) => object.plain("end", end),
-                None => object.null("end"),
-            }
+            object.or_null("end", listed.span.end.as_ref(), Object::plain);
             object.bool("open", listed.is_open);
             object.count("total", listed.total);
             object.end();
@@ -117,17 +115,15 @@ pub async fn list(call: Box<Call>) -> Result<Reply, Problem> {
     let next = boards.get(limit).and_then(|_| boards.get(limit - 1)).map(|(name, _)| name.clone());
     boards.truncate(limit);
     let instance = call.instance_asked();
-    let (totals, as_of) = call.ask_shards(&TotalsOf { boards: &boards, instance }).await?;
+    let (totals, as_of) =
+        call.api.operations.read(&call.reading, &TotalsOf { boards: &boards, instance }).await?;
     Ok(Reply::sized(boards.len() * 240 + 200, |object| {
         object.array("boards", boards.iter().zip(&totals), |out, ((name, known), total)| {
             let mut object = Object::begin(out);
             write_board(&mut object, name.as_str(), &known.definition, *total);
             object.end();
         });
-        match next {
-            Some(name) => object.text("next_cursor", name.as_str()),
-            None => object.null("next_cursor"),
-        }
+        object.or_null("next_cursor", next.as_ref().map(BoardName::as_str), Object::text);
         call.write_answer_end(object, &as_of);
     }))
 }
@@ -143,8 +139,9 @@ pub async fn put(call: Box<Call>) -> Result<Reply, Problem> {
         let change = if is_new { change.named("a board was created") } else { change };
         change.finish_operation(defined);
     };
-    let (operations, grant) = (&call.api.operations, call.board_limited().cloned());
-    let defined = operations.define(name.clone(), patch, may_drop, grant, noted).await?;
+    let (named, grant) = (name.clone(), call.board_limited().cloned());
+    let define = move |boards: BoardChanges| boards.define(named, patch, may_drop, grant);
+    let defined = call.api.operations.change_boards(define, noted).await?;
     let DefinedBoard { board, total, as_of, missing } = defined;
     let reply = Reply::object(|object| {
         write_board(object, name.as_str(), &board.definition, total);
@@ -157,8 +154,8 @@ pub async fn put(call: Box<Call>) -> Result<Reply, Problem> {
 
 pub async fn delete(call: Box<Call>) -> Result<Reply, Problem> {
     Params::parse(call.query(), &["wait"])?.write_options(Wait::UntilApplied)?;
-    let (name, change) = (call.board_name()?, call.begin_change("a board was dropped"));
-    let token = call.api.operations.drop_board(name, |dropped| change.finish_operation(dropped)).await?;
+    let name = call.board_name()?;
+    let token = call.change_boards("a board was dropped", move |boards| boards.drop(name)).await?;
     Ok(Reply::object(|object| {
         object.text("board", call.board());
         object.bool("dropped", true);

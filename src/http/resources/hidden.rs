@@ -9,6 +9,7 @@ use crate::http::request::call::Call;
 use crate::http::request::params::{Params, board_name, member_id};
 use crate::http::resources::lists::{PAGE, PAGE_MAX};
 use crate::query::{HiddenCursor, HiddenMembers};
+use crate::types::BoardName;
 
 pub async fn list(call: Box<Call>) -> Result<Reply, Problem> {
     let params = call.read_params(&["board", "member", "limit", "cursor"]).await?;
@@ -32,22 +33,21 @@ pub async fn list(call: Box<Call>) -> Result<Reply, Problem> {
     }
     let prefixes = grant.and_then(|grant| grant.board_prefixes.clone());
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-    let page = call.ask_shards(&HiddenMembers { board, prefixes, member, after, limit }).await?;
+    let page = call
+        .api
+        .operations
+        .read(&call.reading, &HiddenMembers { board, prefixes, member, after, limit })
+        .await?;
     Ok(Reply::sized(page.bans.len() * 96 + 200, |object| {
         object.array("hidden", &page.bans, |out, ban| {
             let mut object = Object::begin(out);
             object.text("member", ban.member.as_str());
-            match &ban.scope {
-                Some(board) => object.text("board", board.as_str()),
-                None => object.null("board"),
-            }
+            object.or_null("board", ban.scope.as_ref().map(BoardName::as_str), Object::text);
             json::time(object.name("since"), ban.since);
             object.end();
         });
-        match &page.next {
-            Some(next) => object.text("next_cursor", &next.encode()),
-            None => object.null("next_cursor"),
-        }
+        let next = page.next.as_ref().map(HiddenCursor::encode);
+        object.or_null("next_cursor", next.as_deref(), Object::text);
         fields::as_of(object, &page.as_of);
         call.write_freshness(object);
     }))

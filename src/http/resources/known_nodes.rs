@@ -24,18 +24,18 @@ pub fn write_nodes(object: &mut Object<'_>, api: &Api, others: &[KnownNode]) {
         let mut object = Object::begin(out);
         if let Some(node) = node {
             object.text("node", node.name.as_str());
-            optional(&mut object, "address", node.address.as_deref());
-            optional(&mut object, "version", node.version.as_deref());
+            object.or_null("address", node.address.as_deref(), Object::text);
+            object.or_null("version", node.version.as_deref(), Object::text);
             object.bool("alive", node.is_alive);
             object.count("silent_seconds", node.silent.as_secs());
-            optional(&mut object, "problem", node.problem.as_deref());
+            object.or_null("problem", node.problem.as_deref(), Object::text);
         } else {
             object.text("node", this.name.as_str());
             object.text("address", &this.address);
             object.text("version", ThisNode::VERSION);
             object.bool("alive", true);
             object.count("silent_seconds", 0);
-            optional(&mut object, "problem", problem.as_deref());
+            object.or_null("problem", problem.as_deref(), Object::text);
         }
         object.end();
     });
@@ -70,7 +70,7 @@ pub fn write_owners(
                 .running
                 .point()
                 .map(|point| point.to_string());
-            optional(&mut object, "hash", hash.as_deref());
+            object.or_null("hash", hash.as_deref(), Object::text);
         }
         object.end();
     });
@@ -95,22 +95,8 @@ fn state_on<'a>(node: &KnownNode, owned: &'a OwnedShard) -> &'a str {
 fn write_owned(object: &mut Object<'_>, node: &KnownNode, owned: &OwnedShard) {
     object.text("node", node.name.as_str());
     object.text("state", state_on(node, owned));
-    count_or_null(object, "applied_sequence", owned.applied);
-    count_or_null(object, "lag", owned.lag);
-    count_or_null(object, "checkpoint_sequence", owned.checkpoint);
-    optional(object, "hash", owned.hash.as_deref());
-}
-
-fn optional(object: &mut Object<'_>, name: &str, text: Option<&str>) {
-    match text {
-        Some(text) => object.text(name, text),
-        None => object.null(name),
-    }
-}
-
-fn count_or_null(object: &mut Object<'_>, name: &str, count: Option<u64>) {
-    match count {
-        Some(count) => object.count(name, count),
-        None => object.null(name),
-    }
+    object.or_null("applied_sequence", owned.applied, Object::count);
+    object.or_null("lag", owned.lag, Object::count);
+    object.or_null("checkpoint_sequence", owned.checkpoint, Object::count);
+    object.or_null("hash", owned.hash.as_deref(), Object::text);
 }

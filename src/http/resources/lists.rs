@@ -39,7 +39,7 @@ pub async fn top(call: Box<Call>) -> Result<Reply, Problem> {
     let parts = CopiedParts { reached_at: params.flag("reached_at")?, version: params.flag("version")? };
     let limit = usize::try_from(limit).unwrap_or(BATCH_MAX);
     let asked = call.with_movement(&params, Top { start, limit }, limit)?;
-    let (answer, found) = call.ask_entries_of(window, asked).await?.split();
+    let (answer, found) = call.ask_entries(window, asked).await?.split();
     Ok(page(&call, &answer, &found, parts))
 }
 
@@ -58,7 +58,7 @@ pub async fn range(call: Box<Call>) -> Result<Reply, Problem> {
         }
     };
     let limit = usize::try_from(limit).unwrap_or(BATCH_MAX);
-    let (answer, found) = call.ask_entries_of(window, Range { bounds, after, limit }).await?.split();
+    let (answer, found) = call.ask_entries(window, Range { bounds, after, limit }).await?.split();
     Ok(page(&call, &answer, &found.map_err(refused_bounds)?, CopiedParts::default()))
 }
 
@@ -84,7 +84,7 @@ pub async fn positions(call: Box<Call>) -> Result<Reply, Problem> {
         invalid_value("a position must be a whole number, 1 or greater", call.segment("position"))
     })?;
     let limit = usize::try_from(limit).unwrap_or(BATCH_MAX);
-    let (answer, found) = call.ask_entries(FromPosition { position, limit }).await?.split();
+    let (answer, found) = call.ask_entries(call.window(), FromPosition { position, limit }).await?.split();
     Ok(page(&call, &answer, &found, CopiedParts::default()))
 }
 

@@ -13,10 +13,10 @@ use crate::http::render::repeated::Repeated;
 use crate::http::render::reply::Reply;
 use crate::http::render::results::{accepted, write_result};
 use crate::http::request::call::Call;
+use crate::http::request::job_list::check_numbers;
 use crate::http::request::json_body::{BATCH_MAX, parse_list};
 use crate::http::request::params::{Params, TIMEOUT_MS, WRITES, board_name, invalid_value, number};
 use crate::http::resources::hidden::asks_for_hidden;
-use crate::http::request::job_list::check_numbers;
 use crate::job::{Job, Op, Targets};
 use crate::operations::{JobResult, JobTimes, Wait, WriteOptions, entered};
 use crate::query::{
@@ -61,7 +61,7 @@ pub async fn get(call: Box<Call>) -> Result<Reply, Problem> {
         accuracy.check_exact()?;
     }
     let (answer, errors) = call.ask_entries_by_accuracy(accuracy, asked).await?;
-    call.check_home_replied(&member)?;
+    call.api.operations.check_home_replied(&call.reading, &member)?;
     let entry = match answer.body {
         Some(entry) => entry,
         None if hidden => return hidden_entry(&call, &answer.definition, answer.instance).await,
@@ -136,7 +136,7 @@ async fn entry_by_window(
     let (boards, instance) = (BoardSelection::Named(vec![board]), call.instance_asked());
     let reading = MemberOnBoards { member: member.clone(), boards, instance, windows: Some(choices), hidden };
     let answer = call.ask_with_metadata(reading).await?;
-    call.check_home_replied(&member)?;
+    call.api.operations.check_home_replied(&call.reading, &member)?;
     if answer.entries.is_empty() {
         return Err(Problem::unknown_member_of(&known.definition));
     }
@@ -158,7 +158,7 @@ async fn hidden_entry(call: &Call, definition: &Definition, instance: Instance) 
     let asked =
         MemberOnBoards { member: member.clone(), boards, instance: asked, windows: None, hidden: true };
     let answer = call.ask_with_metadata(asked).await?;
-    call.check_home_replied(&member)?;
+    call.api.operations.check_home_replied(&call.reading, &member)?;
     let (_, entry) = answer.entries.first().ok_or_else(|| Problem::unknown_member_of(definition))?;
     Ok(Reply::object(|object| {
         let window = fields::instance_name(instance);
@@ -178,8 +178,8 @@ pub async fn around(call: Box<Call>) -> Result<Reply, Problem> {
     let entries = asked.above + asked.below + 1;
     let asked = AroundMember { member: member.clone(), around: asked };
     let asked = call.with_movement(&params, asked, usize::try_from(entries).unwrap_or(usize::MAX))?;
-    let mut answer = call.ask_entries(asked).await?;
-    call.check_home_replied(&member)?;
+    let mut answer = call.ask_entries(call.window(), asked).await?;
+    call.api.operations.check_home_replied(&call.reading, &member)?;
     let entries = answer.body.take().ok_or_else(|| Problem::unknown_member_of(&answer.definition))?;
     Ok(Reply::sized(entries.len() * 160 + 200, |object| {
         fields::write_answer_start(object, call.board(), &answer);
@@ -205,7 +205,7 @@ pub async fn lookup(call: Box<Call>) -> Result<Reply, Problem> {
     };
     let named = Arc::clone(&members);
     let asked = call.with_movement(&params, LookupMembers { members }, named.len())?;
-    let answer = call.ask_entries(asked).await?;
+    let answer = call.ask_entries(call.window(), asked).await?;
     Ok(Reply::sized(named.len() * 180 + 200, |object| {
         fields::write_answer_start(object, call.board(), &answer);
         object.array("entries", &answer.body.entries, |out, (listed, group_rank)| {
@@ -216,7 +216,8 @@ pub async fn lookup(call: Box<Call>) -> Result<Reply, Problem> {
         });
         let not_found = answer.body.not_found.iter().filter_map(|index| named.get(*index));
         // Where the shard did not reply, it is unknown whether the member is there.
-        let not_found = not_found.filter(|member| call.check_home_replied(member).is_ok());
+        let not_found =
+            not_found.filter(|member| call.api.operations.check_home_replied(&call.reading, member).is_ok());
         object.array("not_found", not_found, |out, member| json::text(out, member.as_str()));
         call.write_answer_end(object, &answer.as_of);
     }))
@@ -417,7 +418,7 @@ pub async fn entries_of_member(call: Box<Call>) -> Result<Reply, Problem> {
             hidden,
         })
         .await?;
-    call.check_home_replied(&member)?;
+    call.api.operations.check_home_replied(&call.reading, &member)?;
     Ok(Reply::sized(answer.entries.len() * 320 + 200, |object| {
         object.text("member", member.as_str());
         match (call.window(), &windows) {
@@ -437,10 +438,8 @@ pub async fn entries_of_member(call: Box<Call>) -> Result<Reply, Problem> {
         if let (Some(itself), None) = (&answer.itself, call.confined_to()) {
             fields::profile(object, &itself.profile);
         }
-        match answer.next {
-            Some(TreeId(place)) => object.plain("next_cursor", &place.to_string()),
-            None => object.null("next_cursor"),
-        }
+        let next = answer.next.map(|TreeId(place)| place.to_string());
+        object.or_null("next_cursor", next.as_deref(), Object::text);
         call.write_answer_end(object, &answer.as_of);
     }))
 }

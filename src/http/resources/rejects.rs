@@ -6,14 +6,15 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use crate::http::render::json::Object;
 use crate::http::render::problem::Problem;
 use crate::http::render::reply::Reply;
 use crate::http::request::call::Call;
 use crate::http::request::params::{Params, member_id};
 use crate::http::resources::lists::PAGE_MAX;
 use crate::job::RejectCode;
+use crate::operations::reject_text;
 use crate::query::{RejectFilters, RemoteShards, ShardClient, is_reject_of, page_of_remote_rejects};
-use crate::queue::reject_text;
 use crate::storage::codec::RejectRecord;
 use crate::storage::{RejectsBefore, RejectsLimits, StorageError, UnreadableRejects, page_of_rejects};
 use crate::types::ShardId;
@@ -58,10 +59,8 @@ pub async fn list(call: Box<Call>) -> Result<Reply, Problem> {
     call.record_read(started);
     Ok(Reply::sized(page.rejects.len() + 2_000, |object| {
         object.name("rejects").extend_from_slice(&page.rejects);
-        match &page.next {
-            Some(next) => object.text("next_cursor", &filters.cursor(next)),
-            None => object.null("next_cursor"),
-        }
+        let next = page.next.as_ref().map(|next| filters.cursor(next));
+        object.or_null("next_cursor", next.as_deref(), Object::text);
         call.write_missing(object);
     }))
 }
@@ -106,7 +105,7 @@ async fn read_own(
         rejects.push(b']');
         next.map(|next| Page { rejects, next })
     };
-    let page = call.api.operations.offload.read_disk(call.permit(), read).await?;
+    let page = call.api.operations.offload.read_disk(call.reading.in_progress.permit(), read).await?;
     page.map_err(|unread| unreadable(&unread))
 }
 

@@ -13,7 +13,7 @@ use crate::http::render::reply::Reply;
 use crate::http::request::call::Call;
 use crate::http::request::json_body::parse_body;
 use crate::http::request::params::Params;
-use crate::operations::{Failure, Removed, Wait};
+use crate::operations::{Removed, Wait};
 use crate::query::{FindTrimPoint, TrimFrom};
 use crate::state::TrimSide;
 use crate::types::BoardName;
@@ -44,9 +44,9 @@ fn reply(board: &BoardName, instance: Option<Instance>, removed: &Removed) -> Re
 
 pub async fn clear(call: Box<Call>) -> Result<Reply, Problem> {
     Params::parse(call.query(), &["wait"])?.write_options(Wait::UntilApplied)?;
-    let (name, change) = (call.board_name()?, call.begin_change(REMOVED));
-    let noted = |removed: &Result<Removed, Failure>| change.finish_operation(removed);
-    let removed = call.api.operations.clear_board(name.clone(), noted).await?;
+    let name = call.board_name()?;
+    let cleared = name.clone();
+    let removed = call.change_boards(REMOVED, move |boards| boards.clear(cleared)).await?;
     Ok(reply(&name, None, &removed))
 }
 

@@ -9,7 +9,7 @@ use crate::http::render::reply::Reply;
 use crate::http::request::call::Call;
 use crate::http::request::json_body::parse_body;
 use crate::http::request::params::Params;
-use crate::operations::{ChangedSeasons, Failure, SeasonChange, Wait};
+use crate::operations::{ChangedSeasons, SeasonChange, Wait};
 use crate::types::{AsOf, BoardName, Timestamp, quoted};
 use crate::window::{Instance, Window};
 
@@ -124,9 +124,8 @@ async fn change_of(
     name: &BoardName,
     change: SeasonChange,
 ) -> Result<ChangedSeasons, Problem> {
-    let noted = call.begin_change(what);
-    let noted = |changed: &Result<ChangedSeasons, Failure>| noted.finish_operation(changed);
-    Ok(call.api.operations.change_seasons(name.clone(), change, noted).await?)
+    let name = name.clone();
+    call.change_boards(what, move |boards| boards.change_seasons(name, change)).await
 }
 
 /// # Arguments

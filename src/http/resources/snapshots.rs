@@ -39,7 +39,7 @@ pub async fn begin(call: Box<Call>) -> Result<Reply, Problem> {
         change.finish(&taken);
         taken
     };
-    let taken = call.api.operations.offload.read_disk(call.permit(), copy).await??;
+    let taken = call.api.operations.offload.read_disk(call.reading.in_progress.permit(), copy).await??;
     let shard_count = call.api.operations.node.shard_count();
     Ok(Reply::sized(SHARD_BYTES * taken.shards.len(), |object| write(object, shard_count, &taken))
         .with_status(StatusCode::CREATED))
@@ -78,8 +78,13 @@ pub async fn file(call: Box<Call>) -> Result<Reply, Problem> {
     // The most that it may come to, before any of it is read.
     call.reading.in_progress.count_answer(usize::try_from(length).unwrap_or(usize::MAX))?;
     let read = move || snapshots.read(&snapshot, shard, &file, offset, length);
-    let piece =
-        call.api.operations.offload.read_disk(call.permit(), read).await?.map_err(|why| failed(&why))?;
+    let piece = call
+        .api
+        .operations
+        .offload
+        .read_disk(call.reading.in_progress.permit(), read)
+        .await?
+        .map_err(|why| failed(&why))?;
     let checksum = append_checksum(0, &piece);
     Ok(Reply::piece(piece, checksum))
 }
@@ -88,7 +93,7 @@ pub async fn delete(call: Box<Call>) -> Result<Reply, Problem> {
     Params::parse(call.query(), &[])?;
     let (snapshots, snapshot) = (snapshots(&call)?, call.segment("snapshot").to_owned());
     let release = move || snapshots.release(&snapshot).map(|()| snapshot);
-    let released = call.api.operations.offload.read_disk(call.permit(), release).await?;
+    let released = call.api.operations.offload.read_disk(call.reading.in_progress.permit(), release).await?;
     let snapshot = released.map_err(|why| failed(&why))?;
     Ok(Reply::object(|object| object.text("snapshot", &snapshot)))
 }

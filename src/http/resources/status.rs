@@ -137,14 +137,8 @@ pub fn write_shard(api: &Api, object: &mut Object<'_>, shard: &ShardHandle) {
     object.count("shard", u64::from(shard.id.0));
     object.text("owner", "local");
     object.text("state", state.name());
-    match state.reason() {
-        Some(reason) => object.text("reason", reason),
-        None => object.null("reason"),
-    }
-    match shard.health.get(|health| health.damage.clone()) {
-        Some(damage) => object.text("damage", &damage),
-        None => object.null("damage"),
-    }
+    object.or_null("reason", state.reason(), Object::text);
+    object.or_null("damage", shard.health.get(|health| health.damage.clone()).as_deref(), Object::text);
     write_progress(object, shard);
     let members = shard.state.read(Purpose::Gauges).members.len();
     object.count("members", u64::try_from(members).unwrap_or(u64::MAX));
@@ -178,10 +172,6 @@ fn write_copying(object: &mut Object<'_>, shard: &ShardHandle) {
 /// How full the shard's stream is; null until it was looked at.
 fn write_room(object: &mut Object<'_>, room: Option<&QueueRoom>) {
     let Some(room) = room else { return object.null("stream") };
-    let limit = |object: &mut Object<'_>, name: &str, most: Option<u64>| match most {
-        Some(most) => object.count(name, most),
-        None => object.null(name),
-    };
     let mut stream = object.object("stream");
     stream.text("level", room.level.name());
     if let Some(fault) = &room.fault {
@@ -191,14 +181,11 @@ fn write_room(object: &mut Object<'_>, room: Option<&QueueRoom>) {
     } else {
         stream.null("reason");
     }
-    match &room.held_for {
-        Some(held_for) => stream.text("held_for", held_for),
-        None => stream.null("held_for"),
-    }
+    stream.or_null("held_for", room.held_for.as_deref(), Object::text);
     stream.count("bytes", room.bytes);
-    limit(&mut stream, "bytes_max", room.bytes_max);
+    stream.or_null("bytes_max", room.bytes_max, Object::count);
     stream.count("messages", room.messages);
-    limit(&mut stream, "messages_max", room.messages_max);
+    stream.or_null("messages_max", room.messages_max, Object::count);
     let mut held = stream.object("held_by");
     for part in &room.held {
         let mut part_of = held.object(part.by.name());

@@ -5,17 +5,13 @@ use std::sync::Arc;
 use crate::query::entries::VisitEntries;
 use crate::query::instance::{InstanceAsked, WindowChoice};
 use crate::query::live::asked::NotLive;
-use crate::query::metadata::{fill_metadata, missing_metadata, with_metadata};
+use crate::query::metadata::{fill_few, with_metadata};
 use crate::query::node::Node;
 use crate::query::read::{Answer, BoardRead, NoBoard, OfBoard, read_in_memory, read_remote};
 use crate::query::remote_shards::{ReadError, ReadOptions};
-use crate::state_lock::Purpose;
 use crate::types::{BoardName, Timestamp};
 use crate::window::Instance;
 use crate::writer::{RegisteredBoard, Registry};
-
-/// Entries whose metadata is read at once. More is read by a thread that may block.
-const INLINE_DISK_READS: usize = 4;
 
 /// What a read of a watched board found, and whether some shard does not apply what is published.
 pub(super) type Found<A> = (Result<Answer<A>, NoBoard>, bool);
@@ -52,10 +48,7 @@ impl LiveSource {
             return Ok((reply.answer, reply.is_stale));
         }
         let mut answer = read_in_memory(&self.node, &self.registry, &asked)?;
-        let missing = missing_metadata(&mut answer);
-        let is_filled =
-            missing == 0 || (missing <= INLINE_DISK_READS && fill_metadata(&self.node, &mut answer));
-        if !is_filled {
+        if !fill_few(&self.node, &mut answer) {
             let (node, registry) = (Arc::clone(&self.node), Arc::clone(&self.registry));
             let again = move || with_metadata(&node, &registry, &asked, false);
             let read = tokio::task::spawn_blocking(again).await;
@@ -63,12 +56,5 @@ impl LiveSource {
             answer = read.unwrap_or(Err(ReadError::KeptChanging(1)))?;
         }
         Ok((answer, self.node.is_stale()))
-    }
-
-    /// The time that decides which instances are current, as reads have it.
-    pub(super) fn time(&self) -> Timestamp {
-        let clock = Timestamp::from_micros(jiff::Timestamp::now().as_microsecond()).unwrap_or_default();
-        let times = self.node.shards.iter().map(|shard| shard.state.read(Purpose::Read).time);
-        times.max().unwrap_or_default().max(clock)
     }
 }

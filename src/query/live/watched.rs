@@ -73,7 +73,7 @@ impl WatchedBoards {
         let rate = rate.max(1);
         let key = (board, choice.to_string(), rate);
         if !self.feeds.has(&key) {
-            self.source.find(&key.0, choice, self.source.time())?;
+            self.source.find(&key.0, choice, self.source.node.now())?;
         }
         let mut members = each_once(members);
         members.sort_unstable_by(|a, b| a.as_str().cmp(b.as_str()));
@@ -97,7 +97,7 @@ impl WatchedBoards {
         let now = Instant::now();
         let due = self.feeds.due(now);
         if !due.is_empty() {
-            let (time, is_silent) = (self.source.time(), self.is_silent.load(Ordering::Relaxed));
+            let (time, is_silent) = (self.source.node.now(), self.is_silent.load(Ordering::Relaxed));
             let (mut compute, mut ask) = (Vec::new(), Vec::new());
             for feed in due {
                 match feed.due(&self.source, now, time, is_silent) {

@@ -100,8 +100,8 @@ async fn with_entries(
         .collect())
 }
 
-/// Goes through boards by the hash of their names, so that one that is there all the time is told once, whatever
-/// comes and goes.
+/// Goes through boards by the hash of their names, so that one that is there all the time is told once,
+/// whatever comes and goes.
 async fn scanned(asking: &Asking<'_>, scan: &Scan<'_>, replies: &mut Replies) -> Result<(), Refused> {
     let Scan { cursor, pattern, count: wanted, of_type } = scan;
     let place = |name: &BoardName| u64::from(fnv1a_32(name.as_str().as_bytes())) + 1;

@@ -2,8 +2,8 @@
 
 /// Whether a text is as a pattern says. Takes a time of at most the product of both lengths.
 pub fn matches(pattern: &[u8], text: &[u8]) -> bool {
-    // Where to go on if what follows the last star does not fit: the pattern behind it, and the text from where
-    // it has not been tried.
+    // Where to go on if what follows the last star does not fit: the pattern behind it, and the text from
+    // where it has not been tried.
     let (mut pattern_at, mut text_at, mut retry) = (0, 0, None);
     loop {
         let rest = pattern.get(pattern_at..).unwrap_or_default();

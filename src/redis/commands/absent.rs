@@ -1,5 +1,5 @@
-//! Commands of Redis that are not here: they are refused by name and counted by it, and of some there is more to
-//! say.
+//! Commands of Redis that are not here: they are refused by name and counted by it, and of some there is more
+//! to say.
 
 /// Commands of Redis that may be asked for, by name. What is none of these is counted as `other`: a client
 /// cannot make labels.

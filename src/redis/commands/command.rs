@@ -138,8 +138,8 @@ pub struct RangeOf<'b> {
     pub selection: Selection<'b>,
     /// From the greatest score down.
     pub descending: bool,
-    /// How many to pass over, and how many there may be: a negative number to pass over leaves none, a negative
-    /// number of entries is no limit.
+    /// How many to pass over, and how many there may be: a negative number to pass over leaves none, a
+    /// negative number of entries is no limit.
     pub limit: Option<(i64, i64)>,
     pub with_scores: bool,
 }

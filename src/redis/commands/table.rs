@@ -1,4 +1,5 @@
-//! Every command, once. Dispatch, `COMMAND`, the labels of metrics and the list of docs/redis.md follow from it.
+//! Every command, once. Dispatch, `COMMAND`, the labels of metrics and the list of docs/redis.md follow from
+//! it.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -107,7 +108,10 @@ const FIRST: KeyPlaces = KeyPlaces::FIRST;
 const ALL: KeyPlaces = KeyPlaces::ALL;
 
 macro_rules! commands {
-    ($($name:literal $arity:literal $keys:ident $needs:expr, $group:ident $since:literal $parse:path: $summary:literal;)*) => {
+    ($(
+        $name:literal $arity:literal $keys:ident $needs:expr,
+        $group:ident $since:literal $parse:path: $summary:literal;
+    )*) => {
         &[$(Spec {
             name: $name,
             arity: $arity,

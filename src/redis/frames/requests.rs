@@ -1,8 +1,9 @@
 //! Requests out of a growing buffer: arrays of bulk strings, and inline commands.
 //!
 //! Knows: the protocol's frames, and how many bytes a request may have. Must not know: what commands there
-//! are. A request is ranges of the buffer, so that no argument is copied. One that has come in part is gone on
-//! with where it was left: a client that sends it byte by byte costs no more than one that sends it at once.
+//! are. A request is ranges of the buffer, so that no argument is copied. One that has come in part is gone
+//! on with where it was left: a client that sends it byte by byte costs no more than one that sends it at
+//! once.
 //!
 //! [Decision 30](../../../docs/decisions/030-requests-of-redis-are-read-in-place.md) says why this is not a
 //! crate.
@@ -400,7 +401,10 @@ mod tests {
         }
 
         #[test]
-        fn no_bytes_break_the_reader(sent in proptest::collection::vec(any::<u8>(), 0..200), cut in 0..200_usize) {
+        fn no_bytes_break_the_reader(
+            sent in proptest::collection::vec(any::<u8>(), 0..200),
+            cut in 0..200_usize,
+        ) {
             let (head, tail) = sent.split_at(cut.min(sent.len()));
             let (in_parts, whole) = (read(&[head, tail], 64), read(&[&sent], 64));
             // Whether it is too large may be seen earlier.

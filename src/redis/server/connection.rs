@@ -56,7 +56,8 @@ pub async fn speak<S: AsyncRead + AsyncWrite + Unpin>(
                 return;
             }
         }
-        // A request that has begun has to end, and a token has to be brought. Otherwise clients may be silent.
+        // A request that has begun has to end, and a token has to be brought. Otherwise clients may be
+        // silent.
         let is_due = pending > 0 || session.allowed(service) == Allowed::Nothing;
         let read = tokio::select! {
             _ = stopping.wait_for(|stopping| *stopping) => return,

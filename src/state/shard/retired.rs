@@ -32,7 +32,7 @@ impl Shard {
         !self.retired.is_empty()
     }
 
-    /// Checks that every handle is accounted for; see [`Members::check`]. Call it once all members of dropped
+    /// Checks that every handle is accounted for; see `Members::check`. Call it once all members of dropped
     /// boards are released.
     ///
     /// # Errors

@@ -7,7 +7,8 @@ use std::path::Path;
 
 use crate::storage::error::StorageError;
 
-/// Creates a directory, and those above it, which other users must not read. One that is there stays as it is.
+/// Creates a directory, and those above it, which other users must not read. One that is there stays as it
+/// is.
 ///
 /// # Errors
 /// When it cannot be created, also because a link on its way leads nowhere.

@@ -14,6 +14,10 @@ use crate::writer::tests::build::{bare, board, job, leave_all, profile, race, st
 use crate::writer::tests::harness::{Harness, Say};
 use crate::writer::tests::model::Place;
 
+/// Conditions that only Redis' protocol has.
+const LOWER: When = When { presence: Presence::Any, compare: Compare::Less, adds: false };
+const ADD_IF_GREATER: When = When { presence: Presence::Existing, compare: Compare::Greater, adds: true };
+
 pub const BOARDS: [&str; 4] = ["auto", "more", "race", "strokes"];
 
 #[derive(Debug, Clone)]
@@ -62,8 +66,8 @@ pub fn jobs(members: u32) -> impl Strategy<Value = Job> {
         1 => Just(Some(Op::Incr)),
         1 => Just(Some(Op::CREATE)),
         1 => Just(Some(Op::UPDATE)),
-        1 => Just(Some(Op::when(When { presence: Presence::Any, compare: Compare::Less, adds: false }))),
-        1 => Just(Some(Op::when(When { presence: Presence::Existing, compare: Compare::Greater, adds: true }))),
+        1 => Just(Some(Op::when(LOWER))),
+        1 => Just(Some(Op::when(ADD_IF_GREATER))),
         4 => Just(Some(Op::Remove)),
         2 => Just(Some(Op::Hide)),
         2 => Just(Some(Op::Show)),

@@ -29,23 +29,29 @@ impl Redis {
     }
 
     fn start_with(folder: &Path, arguments: &[&str]) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-        let port = listener.local_addr().expect("it is bound").port();
-        drop(listener);
-        let mut command = Command::new(server());
-        command.args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--dir"]).arg(folder);
-        command.args(arguments);
-        command.args(["--requirepass", PASSWORD]).stdin(Stdio::null()).stdout(Stdio::null());
-        let child = command.spawn().expect("redis-server is here; `make redis` installs it");
-        let mut stream = None;
-        wait_until("redis-server listens", || {
-            stream = TcpStream::connect(("127.0.0.1", port)).ok();
-            stream.is_some()
-        });
-        let stream = BufReader::new(stream.expect("it is connected"));
-        let mut redis = Self { child, port, stream };
-        assert_eq!(redis.ask(&["AUTH", PASSWORD]), "+OK");
-        redis
+        loop {
+            let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+            let port = listener.local_addr().expect("it is bound").port();
+            drop(listener);
+            let mut command = Command::new(server());
+            command.args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--dir"]);
+            command.arg(folder).args(arguments);
+            command.args(["--requirepass", PASSWORD]).stdin(Stdio::null()).stdout(Stdio::null());
+            let mut child = command.spawn().expect("redis-server is here; `make redis` installs it");
+            let (mut stream, mut has_ended) = (None, false);
+            wait_until("redis-server listens", || {
+                has_ended = child.try_wait().expect("it is ours").is_some();
+                stream = TcpStream::connect(("127.0.0.1", port)).ok();
+                has_ended || stream.is_some()
+            });
+            // It ends if another process has taken the port.
+            if let Some(stream) = stream.filter(|_| !has_ended) {
+                let mut redis = Self { child, port, stream: BufReader::new(stream) };
+                if redis.ask(&["AUTH", PASSWORD]) == "+OK" {
+                    return redis;
+                }
+            }
+        }
     }
 
     /// The first line of the answer, and the text that follows it, if any.
@@ -190,8 +196,8 @@ fn fractional_scores_are_refused_with_an_explanation_or_scaled() {
 #[test]
 fn files_that_redis_writes_are_imported_as_the_set_is() {
     let folder = tempfile::tempdir().expect("a temporary directory");
-    let mut redis =
-        Redis::start_with(folder.path(), &["--appendonly", "yes", "--aof-use-rdb-preamble", "no"]);
+    let log_at_once = ["--appendonly", "yes", "--appendfsync", "always", "--aof-use-rdb-preamble", "no"];
+    let mut redis = Redis::start_with(folder.path(), &log_at_once);
     for (score, member) in [("5", "ann"), ("1", "gone"), ("7.5", "bob, \"b\""), ("2", "日本")] {
         redis.add("laps", score, member);
     }

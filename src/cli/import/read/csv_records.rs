@@ -29,11 +29,11 @@ pub struct Records<R> {
 }
 
 impl<R: Read> Records<R> {
-    pub fn new(reader: R, delimiter: u8, lines_before: u64) -> Self {
+    pub fn new(reader: R, delimiter: u8, has_quotes: bool, lines_before: u64) -> Self {
         let mut builder = ReaderBuilder::new();
         builder.has_headers(false).flexible(true).terminator(Terminator::Any(b'\n'));
-        builder.buffer_capacity(BUFFER_BYTES).delimiter(delimiter);
-        let checked = CheckedText::new(reader, delimiter, lines_before);
+        builder.buffer_capacity(BUFFER_BYTES).delimiter(delimiter).quoting(has_quotes);
+        let checked = CheckedText::new(reader, delimiter, has_quotes, lines_before);
         let reader = builder.from_reader(checked.chain(b"\n".as_slice()));
         Self { reader, record: ByteRecord::new(), last_line: lines_before, lines_before, failure: None }
     }

@@ -36,6 +36,7 @@ pub struct CsvRows<R> {
     record: ByteRecord,
     last_line: u64,
     header: Vec<String>,
+    delimiter: u8,
     columns: Columns,
     builder: Builder,
     /// Rows before this line are passed over.
@@ -76,7 +77,7 @@ impl<R: BufRead> CsvRows<R> {
             }
             (given, said) => given.or(said).unwrap_or(b','),
         };
-        let mut records = Records::new(reader, delimiter, lines_before);
+        let mut records = Records::new(reader, delimiter, !rules.no_quotes, lines_before);
         let Some(first_line) = records.read()? else { return Err(ImportError::Empty) };
         if records.record.len() > MAX_COLUMNS {
             return Err(ImportError::ManyColumns(records.record.len()));
@@ -116,6 +117,9 @@ impl<R: BufRead> CsvRows<R> {
         let is_spreadsheet_safe =
             rules.spreadsheet_safe || board.as_ref().is_some_and(|board| board.spreadsheet_safe);
         records.failure = failure;
+        if !is_spreadsheet_safe && !columns.is_exported {
+            note += &guarded_note(&ahead, columns.member);
+        }
         let mut builder = Builder::new(rules, names, slugs);
         if builder.rules.numbers.duration.is_some() {
             let cell = |record: &ByteRecord, column: usize| {
@@ -131,6 +135,7 @@ impl<R: BufRead> CsvRows<R> {
             record: ByteRecord::new(),
             last_line: 0,
             header,
+            delimiter,
             columns,
             builder,
             from_line,
@@ -185,6 +190,20 @@ impl<R: BufRead> CsvRows<R> {
         if std::str::from_utf8(record.as_slice()).is_err() {
             return Err(malformed(self.not_utf8()));
         }
+        if self.last_line > line && record.iter().any(|cell| self.holds_row(cell)) {
+            return Err(malformed(format!(
+                "a quoted cell holds what seem to be rows, up to line {}: its quotation mark may be a character, and \
+                 --no-quotes reads all as such",
+                self.last_line
+            )));
+        }
+        if let Some(column) = self.late_quotes() {
+            return Err(malformed(format!(
+                "column {}: quotation marks enclose a cell only where nothing stands before them, and here is a \
+                 space; take it away, or --no-quotes reads the marks as characters",
+                quoted(self.header.get(column).map(String::as_str).unwrap_or_default())
+            )));
+        }
         let cell = |column: usize| {
             let bytes = record.get(column).unwrap_or_default();
             std::str::from_utf8(bytes.strip_suffix(b"\r").unwrap_or(bytes)).unwrap_or_default()
@@ -227,6 +246,27 @@ impl<R: BufRead> CsvRows<R> {
         self.builder.build(line, &cells)
     }
 
+    /// Whether one of the lines in a cell, but the first, has as many cells as a row.
+    fn holds_row(&self, cell: &[u8]) -> bool {
+        let separators = self.header.len().saturating_sub(1);
+        let is_row =
+            |line: &[u8]| separators > 0 && memchr::memchr_iter(self.delimiter, line).count() == separators;
+        memchr::memchr(b'\n', cell).is_some() && cell.split(|byte| *byte == b'\n').skip(1).any(is_row)
+    }
+
+    /// A column of texts that begins with spaces and a quotation mark.
+    fn late_quotes(&self) -> Option<usize> {
+        let Columns { board, member, meta_parts, profile_parts, is_exported, .. } = &self.columns;
+        let parts = meta_parts.iter().chain(profile_parts).map(|(_, column)| *column);
+        let is_late = |column: &usize| {
+            let cell = self.record.get(*column).unwrap_or_default();
+            cell.starts_with(b" ") && cell.trim_ascii_start().starts_with(b"\"")
+        };
+        let is_read_so = *is_exported || self.builder.rules.no_quotes;
+        let mut columns = [*member].into_iter().chain(*board).chain(parts).filter(|_| !is_read_so);
+        columns.find(is_late)
+    }
+
     /// Names the first cell that is not UTF-8.
     fn not_utf8(&self) -> String {
         let bad = |(_, cell): &(usize, &[u8])| std::str::from_utf8(cell).is_err();
@@ -238,6 +278,21 @@ impl<R: BufRead> CsvRows<R> {
             quoted(&String::from_utf8_lossy(cell))
         )
     }
+}
+
+/// That names seem to be written for spreadsheets, if one of the first ones does.
+fn guarded_note(ahead: &[(u64, u64, ByteRecord)], member: usize) -> String {
+    let guarded = ahead.iter().find_map(|(line, _, record)| {
+        let name = std::str::from_utf8(record.get(member)?).ok()?;
+        (unguarded(name) != name).then_some((line, name))
+    });
+    let note = |(line, name): (&u64, &str)| {
+        format!(
+            ". Line {line} has {}: if an export wrote the apostrophe for spreadsheets, --spreadsheet-safe takes it away",
+            quoted(name)
+        )
+    };
+    guarded.map(note).unwrap_or_default()
 }
 
 /// Whether who is in a row of an export is hidden. Spreadsheets write it in capitals, or in their language.

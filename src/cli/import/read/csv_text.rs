@@ -27,6 +27,11 @@ pub enum BadQuotes {
          characters follow it there"
     )]
     ClosedLate { opened: u64, closed: u64 },
+    #[error(
+        "line {line}: more characters follow the quotation mark that closes a cell here. Marks within such a cell \
+         are doubled, as in \"say \"\"hi\"\"\"; --no-quotes reads all marks as characters"
+    )]
+    Glued { line: u64 },
 }
 
 /// Why a file is read no further.
@@ -49,12 +54,16 @@ enum Place {
     QuotedCell,
     /// After a quotation mark in a quoted cell: it closes the cell, unless a second one follows.
     AfterQuote,
+    /// After that, and spaces.
+    AfterCell,
 }
 
 /// Passes a file through, up to the first cell that cannot be meant; fails there.
 pub struct CheckedText<R> {
     inner: R,
     delimiter: u8,
+    /// Whether quotation marks are no characters.
+    has_quotes: bool,
     place: Place,
     /// The line of the next byte.
     line: u64,
@@ -72,13 +81,15 @@ pub struct CheckedText<R> {
 
 impl<R> CheckedText<R> {
     /// # Arguments
-    /// `lines_before`: lines that were read before the reader's first.
-    pub fn new(inner: R, delimiter: u8, lines_before: u64) -> Self {
+    /// - `has_quotes`: whether quotation marks are no characters.
+    /// - `lines_before`: lines that were read before the reader's first.
+    pub fn new(inner: R, delimiter: u8, has_quotes: bool, lines_before: u64) -> Self {
         let (place, line) = (Place::CellStart, lines_before + 1);
         let (row_bytes, commas) = (0, 0);
         Self {
             inner,
             delimiter,
+            has_quotes,
             place,
             line,
             opened: line,
@@ -102,7 +113,8 @@ impl<R> CheckedText<R> {
         if !matches!(self.place, Place::CellStart | Place::PlainCell) {
             return bytes;
         }
-        let (plain, rest) = bytes.split_at(memchr::memchr(b'"', bytes).unwrap_or(bytes.len()));
+        let mark = if self.has_quotes { memchr::memchr(b'"', bytes) } else { None };
+        let (plain, rest) = bytes.split_at(mark.unwrap_or(bytes.len()));
         if let Some(last) = plain.last() {
             self.place =
                 if *last == self.delimiter || *last == b'\n' { Place::CellStart } else { Place::PlainCell };
@@ -136,9 +148,11 @@ impl<R> CheckedText<R> {
                 (self.opened, self.cell_bytes) = (self.line, 0);
                 Place::QuotedCell
             }
-            (Place::AfterQuote, byte) if opened < self.line && !byte.is_ascii_whitespace() => {
+            (Place::AfterQuote | Place::AfterCell, byte) if byte.is_ascii_whitespace() => Place::AfterCell,
+            (Place::AfterQuote | Place::AfterCell, _) if opened < self.line => {
                 return Some(BadQuotes::ClosedLate { opened, closed: self.line });
             }
+            (Place::AfterQuote | Place::AfterCell, _) => return Some(BadQuotes::Glued { line: self.line }),
             _ => Place::PlainCell,
         };
         self.line += u64::from(byte == b'\n');
@@ -195,7 +209,7 @@ mod tests {
     /// What passes, and what is found, whatever the sizes of the pieces.
     fn check(text: &str, expect: Option<BadQuotes>) {
         for piece in [1, 3, 4_096] {
-            let mut checked = CheckedText::new(text.as_bytes(), b',', 0);
+            let mut checked = CheckedText::new(text.as_bytes(), b',', true, 0);
             let mut buffer = vec![0; piece];
             let ended = loop {
                 match checked.read(&mut buffer) {
@@ -216,9 +230,9 @@ mod tests {
             bytes in prop::collection::vec(prop::sample::select(b"\"\"\",,\n\r ab".to_vec()), 0..40),
             piece in 1_usize..50,
         ) {
-            let mut one_by_one = CheckedText::new(b"".as_slice(), b',', 0);
+            let mut one_by_one = CheckedText::new(b"".as_slice(), b',', true, 0);
             let found = bytes.iter().find_map(|byte| one_by_one.pass(*byte));
-            let mut at_once = CheckedText::new(bytes.as_slice(), b',', 0);
+            let mut at_once = CheckedText::new(bytes.as_slice(), b',', true, 0);
             let mut buffer = vec![0; piece];
             while at_once.read(&mut buffer).is_ok_and(|read| read > 0) {}
             if found.is_some() {
@@ -240,13 +254,29 @@ mod tests {
             "a,b\n1,\"2\"",
             "\"a \"\"b\"\"\",\"\"\n\"\",\"x\"\r\n",
             "\"two\nlines\",1\n\"two\r\nlines\"\r\n",
-            // A mark inside a plain cell is a character, as is what follows a cell on its line.
+            // A mark inside a plain cell is a character.
             "a\"b,5\" of it\n",
-            "\"a\"b,1\n",
             "\"two\nlines\" ,1\n",
+            "\"one\" \t,1\n",
         ] {
             check(good, None);
         }
+    }
+
+    #[test]
+    fn characters_behind_a_closed_cell_are_found_with_their_line() {
+        for (bad, line) in [
+            ("\"a\"b,1\n", 1),
+            ("a,b\n\"Joe \\\"Ace\\\" Roe\",5\n", 2),
+            ("a,b\nx,\"Big\" Joe\n", 2),
+            ("\"q\"r\"s\",5\n", 1),
+        ] {
+            check(bad, Some(BadQuotes::Glued { line }));
+        }
+        let plain = "a,b\n\"Big\" Joe,1\n";
+        let mut checked = CheckedText::new(plain.as_bytes(), b',', false, 0);
+        let mut read = String::new();
+        assert!(checked.read_to_string(&mut read).is_ok() && read == plain, "marks are characters");
     }
 
     #[test]
@@ -269,7 +299,8 @@ mod tests {
         let plain = "x".repeat(MAX_ROW_BYTES + 10_000);
         for (endless, line) in [(format!("a,b\n1,2\n{plain}\n"), 3), (format!("a\n\"b\nc\"\n{cells}"), 4)] {
             // What comes behind it is not read.
-            let mut checked = CheckedText::new(endless.as_bytes().chain(std::io::repeat(b'x')), b',', 0);
+            let mut checked =
+                CheckedText::new(endless.as_bytes().chain(std::io::repeat(b'x')), b',', true, 0);
             let mut buffer = vec![0; 4_096];
             while checked.read(&mut buffer).is_ok() {}
             assert_eq!(checked.found(), Some(BadText::LongRow(line)));
@@ -285,7 +316,8 @@ mod tests {
             [(empty.clone(), 1), (format!("a,b\n1,2\n{empty}"), 3), (format!("a,b\n\"1\n\",2\n{quoted}"), 4)]
         {
             // What comes behind it is not read.
-            let mut checked = CheckedText::new(endless.as_bytes().chain(std::io::repeat(b',')), b',', 0);
+            let mut checked =
+                CheckedText::new(endless.as_bytes().chain(std::io::repeat(b',')), b',', true, 0);
             let mut buffer = vec![0; 4_096];
             while checked.read(&mut buffer).is_ok() {}
             assert_eq!(checked.found(), Some(BadText::ManyCells(line)));

@@ -102,6 +102,9 @@ impl Builder {
         if is_scored && let Some(blank) = self.blank(cells) {
             return Ok(Built::Blank(blank));
         }
+        if let Some(why) = not_a_name(&cells.member).filter(|_| !cells.is_exported) {
+            return Err(RejectedLine::new(line, RejectCode::BadMember, named(&self.names.member, &why)));
+        }
         let member = MemberId::new(&*cells.member).map_err(|why| {
             let why = named(&self.names.member, &why.got(&cells.member));
             RejectedLine::new(line, RejectCode::BadMember, why)
@@ -307,4 +310,16 @@ fn object(parts: &[(String, String)]) -> String {
         format!("{name}:{value}")
     };
     format!("{{{}}}", parts.iter().map(field).collect::<Vec<_>>().join(","))
+}
+
+/// Why a text is no name but what a program left around one.
+fn not_a_name(text: &str) -> Option<String> {
+    let told = quoted(text);
+    if text.starts_with('\u{feff}') {
+        return Some(format!(
+            "{told} begins with the mark of the beginning of a file: files were joined; import them as several"
+        ));
+    }
+    let forced = text.strip_prefix("=\"").and_then(|text| text.strip_suffix('"'))?;
+    Some(format!("{told} is how spreadsheets keep {forced:?} a text; save the column as text, without =\"\""))
 }

@@ -68,7 +68,12 @@ impl Reading {
                 Box::new(rows)
             }
             Format::Ndjson if rules.spreadsheet_safe => return Err(ImportError::SafeNdjson),
-            Format::Ndjson if rules.delimiter.is_some() || rules.no_header || rules.skip_lines > 0 => {
+            Format::Ndjson
+                if rules.delimiter.is_some()
+                    || rules.no_quotes
+                    || rules.no_header
+                    || rules.skip_lines > 0 =>
+            {
                 return Err(ImportError::CsvOptions);
             }
             Format::Ndjson => {

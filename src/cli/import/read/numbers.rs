@@ -286,13 +286,21 @@ impl Numbers {
         format!("{told} is not a number; --blank {told} leaves such rows out, and counts them")
     }
 
-    /// Whether a text such as `1.000` may have a group of three digits behind its point. Other such texts are
-    /// no whole numbers, and refused for that.
+    /// Whether a text such as `1.000`, or `12.500` with a scale of 10, may have a group of three digits behind
+    /// its point. Other such texts are no whole numbers, and refused for that.
     fn may_be_thousands(&self, text: &str) -> bool {
         let unsigned = text.trim_start_matches(['-', '+', '−']);
-        let parts = unsigned.split_once(self.decimal).filter(|(_, fraction)| *fraction == "000");
-        let is_open = !self.is_decimal_given && self.thousands.is_none() && self.scale == 1;
-        is_open && parts.is_some_and(|(whole, _)| (1..=3).contains(&whole.len()) && !whole.starts_with('0'))
+        let Some((whole, fraction)) = unsigned.split_once(self.decimal) else { return false };
+        let is_open = !self.is_decimal_given && self.thousands.is_none();
+        let is_group = fraction.len() == 3 && fraction.bytes().all(|byte| byte.is_ascii_digit());
+        // Whoever keeps three places says what the point is.
+        let is_whole =
+            |thousandths: u32| self.scale % 1_000 != 0 && (thousandths * (self.scale % 1_000)) % 1_000 == 0;
+        is_open
+            && is_group
+            && (1..=3).contains(&whole.len())
+            && !whole.starts_with('0')
+            && fraction.parse().is_ok_and(is_whole)
     }
 
     /// The option that reads a duration with another decimal point, if it seems to have one.
@@ -414,7 +422,7 @@ fn spelled_seconds(text: &str, decimal: char) -> Option<Exact> {
         if rest.is_empty() {
             return (count > 0).then_some(total);
         }
-        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != decimal && c != '.')?;
+        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != decimal)?;
         let (number, unit) = rest.split_at_checked(digits)?;
         let end =
             unit.trim_start().find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(unit.trim_start().len());
@@ -433,7 +441,7 @@ fn spelled_seconds(text: &str, decimal: char) -> Option<Exact> {
             return None;
         }
         least = order;
-        let exact = Exact::parse(number, decimal, None).or_else(|| Exact::parse(number, '.', None))?;
+        let exact = Exact::parse(number, decimal, None)?;
         let is_last = after.trim().is_empty();
         if !exact.fraction.is_empty() && !is_last {
             return None;

@@ -120,6 +120,7 @@ impl Replay {
                 self.expiries.clear();
             }
             "FLUSHDB" => self.remove(),
+            "SWAPDB" => return Err(unknown(&name, "sets between databases")),
             "DEL" | "UNLINK" if arguments.contains(&self.key) => self.remove(),
             // Whatever sets an expiry is written as this.
             "PEXPIREAT" if is_of_key => {
@@ -147,11 +148,7 @@ impl Replay {
                 }
             }
             _ if arguments.contains(&self.key) => {
-                let key = String::from_utf8_lossy(&self.key);
-                return Err(format!(
-                    "{name} changes {key:?} in a way that an import does not do; start a Redis on the file, and \
-                     import with --redis"
-                ));
+                return Err(unknown(&name, &format!("{:?}", String::from_utf8_lossy(&self.key))));
             }
             _ => {}
         }
@@ -193,6 +190,13 @@ impl Replay {
         }
         Ok(())
     }
+}
+
+fn unknown(command: &str, what: &str) -> String {
+    format!(
+        "{command} changes {what} in a way that an import does not do; start a Redis on the file, and import with \
+         --redis"
+    )
 }
 
 fn number(word: &[u8]) -> Result<f64, String> {

@@ -26,6 +26,8 @@ pub struct Rules {
     pub spreadsheet_safe: bool,
     /// Between the cells of a CSV.
     pub delimiter: Option<u8>,
+    /// Quotation marks in a CSV are characters.
+    pub no_quotes: bool,
     /// The first line of a CSV is a row, and columns have numbers.
     pub no_header: bool,
     /// Lines before the header of a CSV.
@@ -42,6 +44,7 @@ impl Rules {
         let options = [
             (!self.columns.is_empty(), "--column"),
             (self.delimiter.is_some(), "--delimiter"),
+            (self.no_quotes, "--no-quotes"),
             (self.no_header, "--no-header"),
             (self.skip_lines > 0, "--skip-lines"),
             (!self.times.is_plain(), "--at-format or --at-zone"),

@@ -5,13 +5,17 @@
 
 use jiff::civil::{Date, DateTime};
 use jiff::fmt::strtime;
-use jiff::tz::{Offset, TimeZone};
+use jiff::tz::{AmbiguousOffset, Offset, TimeZone};
 
 use crate::cli::import::read::exact::Exact;
 use crate::types::{Timestamp, quoted};
 
 /// Milliseconds of 1973-03-03: as milliseconds, any time of today in seconds is before that.
 const MILLIS_MIN: i128 = 100_000_000_000;
+
+/// Seconds of 1973-03-03: a date of digits and a day number of a spreadsheet are less.
+const SECONDS_MIN: i128 = 100_000_000;
+const DAY_NUMBER: &str = "a spreadsheet's number of a day is to be saved as a date, such as 2026-07-24";
 
 /// How times are written.
 #[derive(Debug, Clone, Default)]
@@ -105,11 +109,13 @@ impl Times {
         let is_number =
             text.starts_with(|c: char| c.is_ascii_digit()) && Exact::parse(text, '.', None).is_some();
         if is_number {
-            let unit =
-                if text.split('.').next().is_some_and(|whole| whole.len() > 11) { "unix-ms" } else { "unix" };
-            return Err(format!(
-                "{told} is no time by itself; --at-format {unit} reads it as a count since 1970"
-            ));
+            let how = match text.split('.').next().map_or(0, str::len) {
+                ..8 => DAY_NUMBER.to_owned(),
+                8 => "--at-format %Y%m%d reads it as a date".to_owned(),
+                9..=11 => "--at-format unix reads it as a count since 1970".to_owned(),
+                _ => "--at-format unix-ms reads it as a count since 1970".to_owned(),
+            };
+            return Err(format!("{told} is no time by itself; {how}"));
         }
         if text.len() == "2026-07-24".len()
             && let Ok(date) = text.parse::<Date>()
@@ -154,13 +160,26 @@ impl Times {
         self.in_zone(date.to_datetime(time), text)
     }
 
-    /// Where clocks are put forward or back, a time that is not there is after the gap, and one that is there
-    /// twice is the first one.
+    /// Where clocks are put forward or back, a time that is not there, or is there twice, is refused.
     fn in_zone(&self, time: DateTime, text: &str) -> Result<Timestamp, String> {
         let told = quoted(text);
         let zone = self.zone.clone().unwrap_or(TimeZone::UTC);
-        let zoned = time.to_zoned_datetime(zone).map_err(|why| format!("{told} is no time: {why}"))?;
-        in_range(zoned.timestamp(), &told)
+        let found = zone.to_ambiguous_timestamp(time);
+        let name = zone.iana_name().unwrap_or("the zone");
+        match found.offset() {
+            AmbiguousOffset::Unambiguous { .. } => {}
+            AmbiguousOffset::Gap { .. } => {
+                return Err(format!("{told} is no time in {name}: clocks are put forward over it"));
+            }
+            AmbiguousOffset::Fold { before, after } => {
+                return Err(format!(
+                    "{told} is there twice in {name}, where clocks are put back: write which, as {time}{before} or \
+                     {time}{after}"
+                ));
+            }
+        }
+        let instant = found.unambiguous().map_err(|why| format!("{told} is no time: {why}"))?;
+        in_range(instant, &told)
     }
 }
 
@@ -172,6 +191,12 @@ fn in_range(instant: jiff::Timestamp, told: &str) -> Result<Timestamp, String> {
 fn unix(text: &str) -> Result<Timestamp, String> {
     let told = quoted(text);
     let exact = Exact::parse(text, '.', None).ok_or_else(|| format!("{told} is not a number of seconds"))?;
+    if exact.whole < SECONDS_MIN {
+        let date = if exact.whole > 19_000_000 { ", as is a date of digits: --at-format %Y%m%d" } else { "" };
+        return Err(format!(
+            "{told} seconds since 1970 are before 1973, so these are probably none: {DAY_NUMBER}{date}"
+        ));
+    }
     // Input is cut to the microsecond.
     let fraction = exact.fraction.get(..6).unwrap_or(&exact.fraction).to_owned();
     let micros = Exact { fraction, ..exact.clone() }.times(1_000_000, false);
@@ -216,6 +241,7 @@ mod tests {
             ("", "Europe/Berlin", "2026-07-24 10:00:00", "2026-07-24T08:00:00Z"),
             ("", "Europe/Berlin", "2026-12-24T10:00", "2026-12-24T09:00:00Z"),
             ("", "+05:30", "2026-07-24 10:00:00", "2026-07-24T04:30:00Z"),
+            ("", "Europe/Berlin", "2026-03-29 03:00", "2026-03-29T01:00:00Z"),
             ("%d.%m.%Y", "", "24.07.2026", "2026-07-24T00:00:00Z"),
             ("%m/%d/%Y %I:%M %p", "America/New_York", "07/24/2026 01:30 PM", "2026-07-24T17:30:00Z"),
             ("%d/%b/%Y:%H:%M:%S %z", "", "24/Jul/2026:10:00:00 +0200", "2026-07-24T08:00:00Z"),
@@ -242,6 +268,13 @@ mod tests {
             ("%d.%m.%Y %H:%M", "", "24.07.2026 10:00", "has no time zone"),
             ("unix", "", "1784894400250", "--at-format unix-ms"),
             ("unix", "", "soon", "is not a number of seconds"),
+            ("unix", "", "46227", "a spreadsheet's number of a day"),
+            ("unix", "", "20260724", "--at-format %Y%m%d"),
+            ("", "", "46227", "a spreadsheet's number of a day"),
+            ("", "", "20260724", "--at-format %Y%m%d reads it"),
+            ("", "Europe/Berlin", "2026-03-29 02:30", "is no time in Europe/Berlin"),
+            ("", "Europe/Berlin", "2026-10-25 02:30", "is there twice in Europe/Berlin"),
+            ("%d.%m.%Y %H:%M", "America/New_York", "08.03.2026 02:30", "is no time in America/New_York"),
             ("unix-ms", "", "1784894400", "probably seconds: --at-format unix"),
         ] {
             let told = times(format, zone).parse(text).expect_err(text);

@@ -32,8 +32,6 @@ pub enum BoardRefused {
          {existing}; drop some boards, or raise the token's max_boards"
     )]
     OverLimit { most: usize, existing: usize },
-    #[error("there is no board of this name")]
-    Unknown,
     #[error("the boards' stream cannot be used: {0}")]
     Unavailable(String),
     #[error(

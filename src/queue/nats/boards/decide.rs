@@ -15,8 +15,8 @@ use crate::queue::nats::boards::limit::{BoardLimit, NEAR_THE_LIMIT};
 use crate::queue::nats::boards::record::RecordJson;
 use crate::queue::nats::boards::store::NewRecord;
 use crate::state_lock::Purpose;
-use crate::types::{BoardName, Sequence, ShardId, Timestamp};
-use crate::writer::{BoardChange, MAX_BOARDS};
+use crate::types::{AsOf, BoardName, Sequence, ShardId, Timestamp};
+use crate::writer::{BoardChange, DefineRefused, MAX_BOARDS};
 
 /// How long a definition, drop or clear waits until the stream is reconciled with the shards.
 const RECONCILE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -29,8 +29,8 @@ pub struct Decided {
     /// Whether the board is new.
     pub created: bool,
     pub definition: Arc<Definition>,
-    /// For every shard a sequence from which on the definition is in force there.
-    pub in_force: Vec<(ShardId, Sequence)>,
+    /// Names every shard, with a sequence from which on the definition is in force there.
+    pub token: AsOf,
 }
 
 impl BoardsStream {
@@ -53,9 +53,9 @@ impl BoardsStream {
         self.wait_until_reconciled().await?;
         let (created, recorded) = self.decide(name, change, (now, asked), limit).await?;
         let delivered = self.deliver_one(name, &recorded).await?;
-        let in_force = self.wait_until_in_force(name, &recorded, &delivered).await?;
-        let definition = recorded.decision.definition.ok_or(BoardRefused::Unknown)?;
-        Ok(Decided { created, definition, in_force })
+        let token = AsOf(self.wait_until_in_force(name, &recorded, &delivered).await?);
+        let definition = recorded.decision.definition.ok_or(DefineRefused::Unknown)?;
+        Ok(Decided { created, definition, token })
     }
 
     /// A board's definition as it was last decided, by whichever node. `None`: there is no such board.
@@ -81,7 +81,7 @@ impl BoardsStream {
             let known = Decision::later(last.map(|last| last.decision), self.held(name));
             let Some(Decision { incarnation, definition: Some(_) }) = known else {
                 // The drop was decided before, but has not arrived everywhere. Its delivery continues.
-                break self.pending_drop(name).ok_or(BoardRefused::Unknown)?;
+                break self.pending_drop(name).ok_or(DefineRefused::Unknown)?;
             };
             let record = RecordJson::of(&Decision::dropped(incarnation), self.next_number());
             if let Some(recorded) = self.store(NewRecord { name: name.clone(), record, after }).await? {
@@ -104,7 +104,7 @@ impl BoardsStream {
             let after = last.as_ref().map_or(0, |last| last.sequence);
             let known = Decision::later(last.map(|last| last.decision), self.held(name));
             let Some(Decision { definition: Some(definition), .. }) = known else {
-                return Err(BoardRefused::Unknown);
+                return Err(DefineRefused::Unknown.into());
             };
             let record = RecordJson::first(self.next_number(), &definition);
             if let Some(recorded) = self.store(NewRecord { name: name.clone(), record, after }).await? {
@@ -175,40 +175,77 @@ impl BoardsStream {
         let mut last = if is_season || self.held(name).is_some() { self.last(name).await? } else { None };
         loop {
             let after = last.as_ref().map_or(0, |last| last.sequence);
-            let said = last.as_ref().map(|last| last.decision.clone());
-            let begun = Decision::later(said, self.held(name)).and_then(|held| held.known());
             // To wait, and to read and write the stream, takes time, in which a season may begin.
             let now = now.plus(since.elapsed());
-            let definition = change.applied_to(begun.as_ref().map(|known| &*known.definition), now)?;
-            let record = match &begun {
-                Some(known) => {
-                    let decision = Decision::from(known);
-                    let is_said = |last: &Record| {
-                        *known.definition == definition
-                            && last.decision == decision
-                            && !self.is_too_late(name, last)
-                    };
-                    if let Some(recorded) = last.filter(is_said) {
-                        self.note(name, &recorded, true);
-                        return Ok((false, recorded));
-                    }
-                    // The definition changes, or the stream has lost what a shard holds, or a shard needs a
-                    // later number.
-                    let definition = Some(Arc::new(definition));
-                    RecordJson::of(&Decision { definition, ..decision }, self.next_number())
-                }
-                None => RecordJson::first(self.next_number(), &definition),
-            };
-            let new = NewRecord { name: name.clone(), record, after };
-            let stored = match &begun {
-                Some(_) => self.store(new).await?,
-                None => self.store_new(new, limit).await?,
-            };
-            if let Some(recorded) = stored {
-                self.note(name, &recorded, true);
-                return Ok((begun.is_none(), recorded));
+            if let Some(decided) = self.decide_after(last, name, change, now, limit).await? {
+                return Ok(decided);
             }
             // Another node was first: its decision holds.
+            last = self.last_after(name, after).await?;
+        }
+    }
+
+    /// Decides what a board is whose last record is this one. `None`: another one was stored meanwhile.
+    async fn decide_after(
+        &self,
+        last: Option<Record>,
+        name: &BoardName,
+        change: &BoardChange,
+        now: Timestamp,
+        limit: Option<&BoardLimit>,
+    ) -> Result<Option<(bool, Record)>, BoardRefused> {
+        let after = last.as_ref().map_or(0, |last| last.sequence);
+        let said = last.as_ref().map(|last| last.decision.clone());
+        let begun = Decision::later(said, self.held(name)).and_then(|held| held.known());
+        let definition = change.applied_to(begun.as_ref().map(|known| &*known.definition), now)?;
+        let record = match &begun {
+            Some(known) => {
+                let decision = Decision::from(known);
+                let is_said = |last: &Record| {
+                    *known.definition == definition
+                        && last.decision == decision
+                        && !self.is_too_late(name, last)
+                };
+                if let Some(recorded) = last.filter(is_said) {
+                    self.note(name, &recorded, true);
+                    return Ok(Some((false, recorded)));
+                }
+                // The definition changes, or the stream has lost what a shard holds, or a shard needs a later
+                // number.
+                let definition = Some(Arc::new(definition));
+                RecordJson::of(&Decision { definition, ..decision }, self.next_number())
+            }
+            None => RecordJson::first(self.next_number(), &definition),
+        };
+        let new = NewRecord { name: name.clone(), record, after };
+        let stored = match &begun {
+            Some(_) => self.store(new).await?,
+            None => self.store_new(new, limit).await?,
+        };
+        Ok(stored.map(|recorded| {
+            self.note(name, &recorded, true);
+            (begun.is_none(), recorded)
+        }))
+    }
+
+    /// Decides a board that jobs were seen to wait for and that has a record. `None`: it was dropped, and no
+    /// job waits for it any more. Where it was also defined since the jobs were seen, that freed them;
+    /// another life would bring the board back.
+    async fn decide_wanted(&self, name: &BoardName) -> Result<Option<Record>, BoardRefused> {
+        let mut last = self.last(name).await?;
+        loop {
+            let after = last.as_ref().map_or(0, |last| last.sequence);
+            let is_dropped = last.as_ref().is_some_and(|last| !last.is_alive());
+            if is_dropped && self.still_wanted([name.clone()].into()).await.is_empty() {
+                return Ok(None);
+            }
+            // A board that there is stays as it is. No season of it changes, whatever the time is.
+            let now = Timestamp::default();
+            if let Some((_, recorded)) =
+                self.decide_after(last, name, &BoardChange::Create, now, None).await?
+            {
+                return Ok(Some(recorded));
+            }
             last = self.last_after(name, after).await?;
         }
     }
@@ -258,14 +295,12 @@ impl BoardsStream {
                 Err(error) => decided.push((name, Err(error))),
             }
         }
-        // A board that there is meanwhile stays as it is. No season of it changes, whatever the time is.
-        let now = (Timestamp::default(), Instant::now());
         let others = others.into_iter().map(|name| async move {
-            let outcome = self.decide(&name, &BoardChange::Create, now, None).await;
-            (name, outcome.map(|(_, recorded)| recorded))
+            let outcome = self.decide_wanted(&name).await.transpose();
+            outcome.map(|outcome| (name, outcome))
         });
-        let others: Vec<_> =
-            futures_util::stream::iter(others).buffer_unordered(DECIDED_AT_ONCE).collect().await;
+        let others = futures_util::stream::iter(others).buffer_unordered(DECIDED_AT_ONCE);
+        let others: Vec<_> = others.filter_map(std::future::ready).collect().await;
         decided.extend(others);
         decided
     }

@@ -20,8 +20,8 @@ use crate::types::{BoardName, Sequence};
 /// How long a shard may take to apply the commands in its stream. Its boards wait longer then: it says every
 /// two seconds which ones jobs wait for.
 const COMMANDS_TIMEOUT: Duration = Duration::from_secs(1);
-/// Jobs that a batch frees are known as parked until all of the batch is shown.
-const FREED_WITHIN: Duration = Duration::from_secs(1);
+/// How long a batch may take to be shown. Jobs that it frees are known as parked until then.
+const BATCH_SHOWN_WITHIN: Duration = Duration::from_secs(1);
 
 impl BoardsStream {
     /// Of the boards that shards of this node have said to be wanted: those for which a job waits that no
@@ -59,30 +59,15 @@ impl BoardsStream {
             return Ok(Vec::new());
         };
         applied?;
-        let through = Sequence(last.saturating_add(shard.stream.sequence_offset().unwrap_or(0)));
-        let until = Instant::now() + FREED_WITHIN;
-        let asked = parked.iter().map(|name| waits(shard, name, through, until));
-        let waiting = join_all(asked).await;
-        Ok(parked
-            .into_iter()
-            .zip(waiting)
-            .filter(|(_, waits)| *waits)
-            .map(|(name, _)| name.clone())
-            .collect())
+        // Jobs from before a drop may be freed by the batch that has just applied it.
+        let until = Instant::now() + BATCH_SHOWN_WITHIN;
+        if !shard.health.parked_places.wait_until_batch_ends(until).await {
+            return Ok(Vec::new());
+        }
+        let is_known = |name: &BoardName| shard.state.read(Purpose::Boards).board(name.as_str()).is_some();
+        let waits = |name: &&BoardName| is_parked(shard, name) && !is_known(name);
+        Ok(parked.into_iter().filter(waits).cloned().collect())
     }
-}
-
-/// Whether a job waits for a board on a shard that has applied the commands up to `through`.
-async fn waits(shard: &NatsShard, name: &BoardName, through: Sequence, until: Instant) -> bool {
-    let (is_known, was_dropped) = {
-        let state = shard.state.read(Purpose::Boards);
-        (state.board(name.as_str()).is_some(), state.dropped().get(name.as_str()).is_some())
-    };
-    if was_dropped {
-        // Jobs from before the drop may be freed by the batch that has just been shown.
-        shard.health.parked_places.wait_until_free(name, through, until).await;
-    }
-    !is_known && is_parked(shard, name)
 }
 
 fn is_parked(shard: &NatsShard, name: &BoardName) -> bool {
