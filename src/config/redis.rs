@@ -5,6 +5,7 @@ use clap::Args;
 
 use crate::config::{ConfigError, HttpConfig};
 use crate::redis::ListenAddress;
+use crate::types::quoted;
 
 #[derive(Debug, Clone, Args)]
 pub struct RedisListenArgs {
@@ -12,16 +13,19 @@ pub struct RedisListenArgs {
     /// such as unix:/run/ranktree.sock. Tokens are passwords, of any user; the certificate, limits and
     /// timeouts are those of HTTP
     #[arg(long, env = "RANKTREE_REDIS_LISTEN", value_name = "ADDRESS")]
-    pub redis_listen: Option<ListenAddress>,
+    pub redis_listen: Option<String>,
 }
 
 impl RedisListenArgs {
     /// Checks what one setting alone does not say.
     ///
     /// # Errors
-    /// When others could reach it without tokens, and nobody said that they may.
+    /// When it is no address; when others could reach it without tokens, and nobody said that they may.
     pub fn resolve(self, http: &HttpConfig) -> Result<Option<ListenAddress>, ConfigError> {
-        match self.redis_listen {
+        let parse = |text: String| {
+            text.parse().map_err(|expected| ConfigError::RedisListen { expected, got: quoted(&text) })
+        };
+        match self.redis_listen.map(parse).transpose()? {
             Some(ListenAddress::Tcp(address)) if http.local_only && !address.ip().is_loopback() => {
                 Err(ConfigError::Exposed(address))
             }
