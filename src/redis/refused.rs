@@ -131,7 +131,7 @@ impl From<Failure> for Refused {
             Failure::TooManyAnswers => Self::new(
                 "TRYAGAIN the answers of all requests take too much memory together; ask for less, or again later",
             ),
-            Failure::NotLive { shard, reason } => Self::new(format!(
+            Failure::NotLive(shard, reason) => Self::new(format!(
                 "MISCONF shard {shard} takes no writes now: {reason}. Nothing was written there"
             )),
             Failure::NoOwner(shards) => {

@@ -12,6 +12,9 @@ use crate::types::{AsOf, BoardName};
 /// How long a read waits for writes of its connection that are stored and not applied yet.
 const APPLIED_WITHIN: Duration = Duration::from_secs(5);
 
+/// How long a node waits until it hears of a board that it does not know. Most such keys are of no board.
+const BOARD_HEARD_OF: Duration = Duration::from_millis(250);
+
 /// Who asks.
 #[derive(Clone, Copy)]
 pub struct Asking<'a> {
@@ -47,7 +50,8 @@ impl Asking<'_> {
             let options = ReadOptions { after, deadline, ..ReadOptions::default() };
             self.operations.begin_reads(&reading, board, options).await?;
             if let Some(board) = board {
-                self.operations.wait_for_board(&reading, board).await?;
+                let until = Instant::now() + BOARD_HEARD_OF;
+                self.operations.wait_for_board(&reading, board, Some(until)).await?;
             }
         }
         Ok(reading)

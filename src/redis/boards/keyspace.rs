@@ -145,7 +145,7 @@ async fn delete(
             continue;
         }
         let name = board.board.clone();
-        let token = operations.drop_board(name, |_| ()).await;
+        let token = operations.change_boards(move |boards| boards.drop(name), |_| ()).await;
         let token = token.map_err(|why| {
             let why = Refused::from(why);
             if dropped == 0 {

@@ -6,7 +6,7 @@ use crate::access::Grant;
 use crate::board::{Definition, DefinitionPatch, Field, KeyPatch, KeyType, Order, Ties};
 use crate::job::{Boards, Compare, Job, Op, Presence, Targets, When};
 use crate::operations::{
-    BoardRefused, DefineRefused, DefinedBoard, Failure, JobResult, Operations, ScoreChange,
+    BoardChanges, BoardRefused, DefineRefused, DefinedBoard, Failure, JobResult, Operations, ScoreChange,
 };
 use crate::redis::boards::key::{BoardKey, Shape, check_policy, member};
 use crate::redis::commands::{Add, Write};
@@ -124,7 +124,9 @@ pub async fn define(
         )));
     }
     let limited = grant.filter(|grant| grant.max_boards.is_some()).cloned();
-    match operations.define(key.board.clone(), made_patch(), false, limited, |_| ()).await {
+    let name = key.board.clone();
+    let define = move |boards: BoardChanges| boards.define(name, made_patch(), false, limited);
+    match operations.change_boards(define, |_| ()).await {
         Ok(DefinedBoard { board, .. }) => Ok(board.token),
         // Somebody else has defined it meanwhile.
         Err(Failure::Board(BoardRefused::Refused(DefineRefused::Conflict(_)))) => Ok(AsOf::default()),
