@@ -4,6 +4,7 @@
 //! that it is unknown whether it was.
 
 use std::borrow::Cow;
+use std::fmt::Write as _;
 
 use crate::access::Scope;
 use crate::operations::{BoardRefused, DefineRefused, Failure, NotPublished};
@@ -65,7 +66,7 @@ impl Refused {
             if text.len() > 2 * REPEATED_CHARS_MAX {
                 break;
             }
-            text.push_str(&format!("'{}' ", shown(argument)));
+            let _ = write!(text, "'{}' ", shown(argument));
         }
         Self::new(text)
     }

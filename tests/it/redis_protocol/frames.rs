@@ -24,9 +24,8 @@ fn a_long_pipeline_is_answered_in_order_and_its_reads_see_its_writes() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let (_node, _) = start(folder.path(), Node::shards(3));
     let mut stream = raw(folder.path());
-    const COUNT: usize = 5_000;
     let (mut sent, mut expect) = (String::new(), String::new());
-    for number in 0..COUNT {
+    for number in 0..5_000 {
         sent += &format!("ZADD arena {number} m{}\r\n", number % 100);
         expect += if number < 100 { ":1\r\n" } else { ":0\r\n" };
         if number % 10 == 9 {
