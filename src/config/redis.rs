@@ -23,7 +23,8 @@ impl RedisListenArgs {
     /// When it is no address; when others could reach it without tokens, and nobody said that they may.
     pub fn resolve(self, http: &HttpConfig) -> Result<Option<ListenAddress>, ConfigError> {
         let parse = |text: String| {
-            text.parse().map_err(|expected| ConfigError::RedisListen { expected, got: quoted(&text) })
+            text.parse::<ListenAddress>()
+                .map_err(|expected| ConfigError::RedisListen { expected, got: quoted(&text) })
         };
         match self.redis_listen.map(parse).transpose()? {
             Some(ListenAddress::Tcp(address)) if http.local_only && !address.ip().is_loopback() => {
