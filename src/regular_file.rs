@@ -6,13 +6,15 @@
 //!
 //! Must not know: what is in the files.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{Error, ErrorKind, Read as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use rustix::fd::AsFd;
 use rustix::fs::{CWD, Mode, OFlags, open, openat};
 use rustix::io::Errno;
+use rustix::process::geteuid;
 
 /// The most bytes of a file of settings, tokens or keys: a wrong file in its place must not fill the memory.
 const SETTINGS_MAX_BYTES: u64 = 16 << 20;
@@ -41,8 +43,12 @@ pub fn read_text(path: &Path) -> std::io::Result<String> {
 /// The content of a file that an operator names.
 ///
 /// # Errors
-/// When it cannot be read, is no regular file, or has more than 16 MiB.
+/// When it cannot be read, is no regular file, or has more than 16 MiB; for root also when another user's
+/// link leads to it.
 pub fn read_regular(path: &Path) -> std::io::Result<Vec<u8>> {
+    if geteuid().is_root() {
+        refuse_links_of_others(path)?;
+    }
     read_at_most(open_at(CWD, path, OFlags::empty())?, SETTINGS_MAX_BYTES)
 }
 
@@ -54,6 +60,18 @@ pub fn read_regular(path: &Path) -> std::io::Result<Vec<u8>> {
 pub fn read_small_in(directory: &Path, name: &str, most: u64) -> std::io::Result<Vec<u8>> {
     // Behind a link's name and `.` is the directory itself.
     read_at_most(open_in(&directory.join("."), name)?, most)
+}
+
+/// Another user's link could have root read, and send to a service, what nobody else may read.
+fn refuse_links_of_others(path: &Path) -> std::io::Result<()> {
+    let of_other = |part: &&Path| {
+        let found = std::fs::symlink_metadata(part).ok().filter(Metadata::is_symlink);
+        found.is_some_and(|link| link.uid() != 0)
+    };
+    path.ancestors().find(of_other).map_or(Ok(()), |link| {
+        let told = format!("{} is a link that another user has made; give the file itself", link.display());
+        Err(Error::other(told))
+    })
 }
 
 fn read_at_most(file: File, most: u64) -> std::io::Result<Vec<u8>> {

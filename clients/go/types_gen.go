@@ -64,6 +64,9 @@ type KeyInput struct {
 	Name string `json:"name"`
 	// `desc`: greater is better; `asc`: smaller is better.
 	Order string `json:"order,omitzero"`
+	// `integer`: exact signed 64-bit integers. `float`: IEEE doubles, so fractions and infinities too;
+	// `incr` adds as doubles do. It can never change.
+	Type string `json:"type,omitzero"`
 	// The least value that a job may lead to. Existing entries stay as they are.
 	Min *int64 `json:"min,omitzero"`
 	// The greatest value that a job may lead to; not below `min`. Existing entries stay as they are.
@@ -78,9 +81,11 @@ type KeyInput struct {
 type Key struct {
 	Name string `json:"name"`
 	// One of `asc`, `desc`.
-	Order string   `json:"order"`
-	Min   *Integer `json:"min"`
-	Max   *Integer `json:"max"`
+	Order string `json:"order"`
+	// `float`: IEEE doubles. Absent: exact 64-bit integers.
+	Type string   `json:"type"`
+	Min  *Integer `json:"min"`
+	Max  *Integer `json:"max"`
 	// `clamp`: an `incr` to less than `min` leads to `min`. Absent: it is refused.
 	BelowMin string `json:"below_min"`
 	// `clamp`: an `incr` to more than `max` leads to `max`. Absent: it is refused.
@@ -115,7 +120,7 @@ type DefinitionInput struct {
 	Policy string `json:"policy,omitzero"`
 	// Which of equal scores comes first: that of the `first` or the `last` member to reach it, or with
 	// `member` that of the smallest id, compared byte by byte. The id also decides if the times are equal.
-	// Equal scores share their rank regardless.
+	// Equal scores share their rank regardless. One of `first`, `last`, `member`, `member_desc`.
 	Ties string `json:"ties,omitzero"`
 	// The kinds of time slices that the board has a ranking of, `["all"]` if absent. Each has instances:
 	// `all`, `2026-11-20T09`, `2026-11-20`, `2026-W47`, `2026-11`, `s7`. Weeks are those of ISO 8601. A
@@ -156,7 +161,7 @@ type ListedBoard struct {
 	Keys  []Key  `json:"keys"`
 	// One of `set`, `best`, `incr`.
 	Policy string `json:"policy"`
-	// One of `first`, `last`, `member`.
+	// One of `first`, `last`, `member`, `member_desc`.
 	Ties string `json:"ties"`
 	// One of `all`, `hour`, `day`, `week`, `month`, `season`.
 	Windows []string `json:"windows"`
@@ -184,7 +189,7 @@ type Board struct {
 	Keys  []Key  `json:"keys"`
 	// One of `set`, `best`, `incr`.
 	Policy string `json:"policy"`
-	// One of `first`, `last`, `member`.
+	// One of `first`, `last`, `member`, `member_desc`.
 	Ties string `json:"ties"`
 	// One of `all`, `hour`, `day`, `week`, `month`, `season`.
 	Windows []string `json:"windows"`
@@ -226,7 +231,7 @@ type DefinedBoard struct {
 	Keys  []Key  `json:"keys"`
 	// One of `set`, `best`, `incr`.
 	Policy string `json:"policy"`
-	// One of `first`, `last`, `member`.
+	// One of `first`, `last`, `member`, `member_desc`.
 	Ties string `json:"ties"`
 	// One of `all`, `hour`, `day`, `week`, `month`, `season`.
 	Windows []string `json:"windows"`

@@ -18,6 +18,14 @@ words! {
 }
 
 words! {
+    /// What the values of a key are.
+    KeyType {
+        Integer = "integer",
+        Float = "float",
+    }
+}
+
+words! {
     /// What an increment beyond a bound does.
     Beyond {
         Reject = "reject",
@@ -40,6 +48,7 @@ words! {
         First = "first",
         Last = "last",
         Member = "member",
+        MemberDesc = "member_desc",
     }
 }
 
@@ -173,6 +182,10 @@ pub struct KeyInput {
     /// `desc`: greater is better; `asc`: smaller is better.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub order: Option<Order>,
+    /// `integer`: exact signed 64-bit integers. `float`: IEEE doubles, so fractions and infinities too;
+    /// `incr` adds as doubles do. It can never change.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub r#type: Option<KeyType>,
     /// The least value that a job may lead to. Existing entries stay as they are.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "crate::integers::optional")]
     pub min: Option<i64>,
@@ -197,6 +210,13 @@ impl KeyInput {
     #[must_use]
     pub fn order(mut self, order: Order) -> Self {
         self.order = Some(order);
+        self
+    }
+
+    /// Sets `type`.
+    #[must_use]
+    pub fn r#type(mut self, r#type: KeyType) -> Self {
+        self.r#type = Some(r#type);
         self
     }
 
@@ -237,6 +257,9 @@ pub struct Key {
     pub name: String,
     /// `order`.
     pub order: Order,
+    /// `float`: IEEE doubles. Absent: exact 64-bit integers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub r#type: Option<KeyType>,
     /// `min`.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "crate::integers::optional")]
     pub min: Option<i64>,

@@ -83,10 +83,10 @@ pub struct DataMarker {
     pub shards: BTreeMap<ShardId, RecordedShard>,
 }
 
-/// What this file says; `None` if the file is missing or damaged.
+/// What this file says; `None` if the file is missing.
 ///
 /// # Errors
-/// When the file cannot be read, or has another format.
+/// When the file cannot be read, is damaged, or has another format.
 pub fn read_data_marker(data_dir: &Path) -> Result<Option<DataMarker>, StorageError> {
     let path = data_dir.join(MARKER);
     let text = match read_small_in(data_dir, MARKER, MAX_BYTES) {
@@ -95,8 +95,15 @@ pub fn read_data_marker(data_dir: &Path) -> Result<Option<DataMarker>, StorageEr
         Err(error) => return Err(StorageError::Io { path, error }),
     };
     let Some((format, marker)) = read(&text) else {
-        tracing::warn!(path = %path.display(), "the file is damaged; a start writes it again from the shards' own files");
-        return Ok(None);
+        // It is replaced as a whole, so that no crash leaves it so.
+        return Err(StorageError::DoesNotFit {
+            path,
+            what: "it was damaged or edited, so that it does not say which shards were here, and how far they were"
+                .into(),
+            step: "Put it back from a copy of this directory; or, if nobody has replaced a shard's directory since, \
+                   remove this file: the next start writes it again from what the shards say"
+                .into(),
+        });
     };
     match format {
         FORMAT => Ok(marker),
@@ -311,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_one_says_nothing_and_a_newer_one_is_refused() {
+    fn a_damaged_one_and_a_newer_one_are_refused() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let put = |bytes: &[u8]| {
             std::fs::write(folder.path().join(MARKER), bytes).expect("the disk takes it");
@@ -321,8 +328,10 @@ mod tests {
         for at in 0..whole.len() {
             let mut flipped = whole.clone();
             flipped.get_mut(at).into_iter().for_each(|byte| *byte ^= 1);
-            assert_eq!(put(&flipped).expect("readable"), None, "{at}");
-            assert_eq!(put(whole.get(..at).expect("it is as long")).expect("readable"), None, "{at}");
+            for damaged in [&*flipped, whole.get(..at).expect("it is as long")] {
+                let refused = put(damaged).expect_err("it is damaged").to_string();
+                assert!(refused.contains("it was damaged or edited"), "{at}: {refused}");
+            }
         }
         let newer = format!("{TITLE}\nformat 3\nwhatever\n");
         let newer = format!("{newer}crc32c {:08x}\n", crc32c::crc32c(newer.as_bytes()));

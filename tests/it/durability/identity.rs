@@ -133,6 +133,28 @@ fn a_shard_of_another_service_is_refused_whatever_it_holds() {
     opens_with(&data, &scores_from(5));
 }
 
+/// An edited file says nothing of what was there; that would switch off the comparison.
+#[test]
+fn a_damaged_file_of_the_data_directory_is_refused_and_none_is_written_anew() {
+    let folder = folder();
+    let data = filled(folder.path(), "data", &json!({}), 5);
+    let marker = data.join("RANKTREE");
+    let whole = fs::read_to_string(&marker).expect("it is there");
+    for damaged in [
+        whole.replacen("format 2", "format 2 ", 1),
+        whole.replacen("epoch", "epoch 9", 1),
+        whole[..whole.len() / 2].to_owned(),
+        String::new(),
+        "garbage".to_owned(),
+    ] {
+        fs::write(&marker, damaged).expect("it can be written");
+        is_refused_everywhere(&data, &["RANKTREE", "was damaged or edited", "remove this file"]);
+    }
+    fs::remove_file(&marker).expect("it is there");
+    opens_with(&data, &scores_from(5));
+    assert!(fs::read_to_string(&marker).is_ok_and(|text| text.contains("format 2")));
+}
+
 /// Both directories lost the file that says whose they are.
 #[test]
 fn shards_of_two_services_are_not_mixed_without_the_data_directorys_file_either() {

@@ -29,12 +29,12 @@ const VALUES: [f64; 16] = [
     -0.0,
     0.1,
     0.2,
-    0.30000000000000004,
+    0.300_000_000_000_000_04,
     -1.5,
     12.0,
     5e-324,
     -5e-324,
-    2.2250738585072014e-308,
+    2.225_073_858_507_201_4e-308,
     1e21,
     9_007_199_254_740_992.0,
     1e308,
@@ -186,7 +186,7 @@ fn change(client: &Client, random: &mut Random, model: &mut Model, is_ascending:
         let result = &answer["results"][0];
         match expect {
             Some(sum) if sum.is_nan() => {
-                assert_eq!(result["rejected"], "bad_score", "{job} on {held:?}: {answer}")
+                assert_eq!(result["rejected"], "bad_score", "{job} on {held:?}: {answer}");
             }
             Some(score) => {
                 assert_eq!(read(&result["entry"]["score"]), seen(score), "{job} on {held:?}: {answer}");

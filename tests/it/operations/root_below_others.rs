@@ -116,6 +116,33 @@ fn a_file_of_rows_below_somebody_elses_folder_is_read_by_that_users_rights() {
 }
 
 #[test]
+fn settings_and_secrets_behind_another_users_link_are_not_read_by_root() {
+    if !is_root() {
+        return;
+    }
+    let place = Place::new();
+    let (theirs, secret) = (folder_of_user(&place, "theirs"), place.path("secret"));
+    fs::write(&secret, "root_only = \"root-secret-content\"\n").expect("it can be written");
+    let (link, folder) = (theirs.join("link"), theirs.join("folder"));
+    link_of_user(&link, &secret);
+    link_of_user(&folder, secret.parent().expect("it has one"));
+    let url = ["--url", "http://127.0.0.1:1"];
+    for file in [link, folder.join("secret")] {
+        let file = text(&file);
+        for command in [
+            &["export", "--board", BOARD, url[0], url[1], "--token-file", file][..],
+            &["rejects", url[0], url[1], "--token-file", file],
+            &["serve", "--listen", "127.0.0.1:0", "--data-dir", "none", "--tokens", file],
+            &["config", "check", "--config", file],
+        ] {
+            let (code, said) = run(command);
+            assert!(code != Some(0) && said.contains("is a link that another user has made"), "{said}");
+            assert!(!said.contains("root_only") && !said.contains("root-secret"), "{said}");
+        }
+    }
+}
+
+#[test]
 fn folders_of_two_users_are_refused_and_so_is_a_service_below_one() {
     if !is_root() {
         return;

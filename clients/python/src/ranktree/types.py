@@ -24,6 +24,10 @@ class KeyInput(TypedDict):
     """1 to 64 bytes, different from the names of the other keys."""
     order: NotRequired[Union[Literal['asc', 'desc'], None]]
     """`desc`: greater is better; `asc`: smaller is better."""
+    type: NotRequired[Union[Literal['integer', 'float'], None]]
+    """`integer`: exact signed 64-bit integers. `float`: IEEE doubles, so fractions and infinities too; `incr`
+    adds as doubles do. It can never change.
+    """
     min: NotRequired[Union[int, None]]
     """The least value that a job may lead to. Existing entries stay as they are."""
     max: NotRequired[Union[int, None]]
@@ -38,6 +42,8 @@ class Key(TypedDict):
     """A component of a board's scores. An absent `min` or `max` means no bound."""
     name: str
     order: Literal['asc', 'desc']
+    type: NotRequired[Literal['float']]
+    """`float`: IEEE doubles. Absent: exact 64-bit integers."""
     min: NotRequired[int]
     max: NotRequired[int]
     below_min: NotRequired[Literal['clamp']]
@@ -79,7 +85,7 @@ class DefinitionInput(TypedDict):
     """The components of a score, compared in this order. Default: one key, `score`, descending."""
     policy: NotRequired[Union[Literal['set', 'best', 'incr'], None]]
     """What a job without `op` does: `set` (the latest wins), `best` or `incr`."""
-    ties: NotRequired[Union[Literal['first', 'last', 'member'], None]]
+    ties: NotRequired[Union[Literal['first', 'last', 'member', 'member_desc'], None]]
     """Which of equal scores comes first: that of the `first` or the `last` member to reach it, or with
     `member` that of the smallest id, compared byte by byte. The id also decides if the times are equal.
     Equal scores share their rank regardless.
@@ -151,7 +157,7 @@ class ListedBoard(TypedDict):
     board: BoardName
     keys: List[Key]
     policy: Literal['set', 'best', 'incr']
-    ties: Literal['first', 'last', 'member']
+    ties: Literal['first', 'last', 'member', 'member_desc']
     windows: List[Literal['all', 'hour', 'day', 'week', 'month', 'season']]
     season: Union[Literal['manual'], ListedBoardSeason, None]
     """When seasons begin: `null` if there are none."""
@@ -224,7 +230,7 @@ class Board(TypedDict):
     board: BoardName
     keys: List[Key]
     policy: Literal['set', 'best', 'incr']
-    ties: Literal['first', 'last', 'member']
+    ties: Literal['first', 'last', 'member', 'member_desc']
     windows: List[Literal['all', 'hour', 'day', 'week', 'month', 'season']]
     season: Union[Literal['manual'], BoardSeason, None]
     """When seasons begin: `null` if there are none."""
@@ -291,7 +297,7 @@ class DefinedBoard(TypedDict):
     board: BoardName
     keys: List[Key]
     policy: Literal['set', 'best', 'incr']
-    ties: Literal['first', 'last', 'member']
+    ties: Literal['first', 'last', 'member', 'member_desc']
     windows: List[Literal['all', 'hour', 'day', 'week', 'month', 'season']]
     season: Union[Literal['manual'], DefinedBoardSeason, None]
     """When seasons begin: `null` if there are none."""

@@ -101,8 +101,8 @@ impl Numbers {
         1_000_000_000 / u64::from(self.duration.map_or(1, DurationUnit::per_second))
     }
 
-    /// One key of a score: a whole number, or a double where no option makes whole numbers of them. Of a double
-    /// also what is wrong with it on a board of integers, and the option that helps.
+    /// One key of a score: a whole number, or a double where no option makes whole numbers of them. Of a
+    /// double also what is wrong with it on a board of integers, and the option that helps.
     ///
     /// # Errors
     /// What is wrong with it, and the option that helps.
@@ -286,16 +286,16 @@ impl Numbers {
         format!("{told} is not a number; --blank {told} leaves such rows out, and counts them")
     }
 
-    /// Whether a text such as `1.000`, or `12.500` with a scale of 10, may have a group of three digits behind
-    /// its point. Other such texts are no whole numbers, and refused for that.
+    /// Whether a text such as `1.000`, or `12.500` with a scale of 10, may have a group of three digits
+    /// behind its point. Other such texts are no whole numbers, and refused for that.
     fn may_be_thousands(&self, text: &str) -> bool {
         let unsigned = text.trim_start_matches(['-', '+', '−']);
         let Some((whole, fraction)) = unsigned.split_once(self.decimal) else { return false };
         let is_open = !self.is_decimal_given && self.thousands.is_none();
         let is_group = fraction.len() == 3 && fraction.bytes().all(|byte| byte.is_ascii_digit());
         // Whoever keeps three places says what the point is.
-        let is_whole =
-            |thousandths: u32| self.scale % 1_000 != 0 && (thousandths * (self.scale % 1_000)) % 1_000 == 0;
+        let scale = self.scale % 1_000;
+        let is_whole = |thousandths: u32| scale > 0 && (thousandths * scale).is_multiple_of(1_000);
         is_open
             && is_group
             && (1..=3).contains(&whole.len())
