@@ -183,7 +183,6 @@ impl From<BoardRefused> for Refused {
             BoardRefused::Refused(why) => why.into(),
             BoardRefused::NotPublished(why) => why.into(),
             BoardRefused::OverLimit { .. } => Self::new(format!("NOPERM {why}")),
-            BoardRefused::Unknown => Self::new("ERR no such key"),
             BoardRefused::Unavailable(_) => Self::new(format!("TRYAGAIN {why}")),
             BoardRefused::Late => Self::new(format!("UNKNOWN {why}")),
         }
