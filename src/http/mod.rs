@@ -11,7 +11,6 @@ mod render;
 mod guard;
 
 mod api;
-mod turn;
 
 mod request;
 
@@ -40,8 +39,4 @@ pub use request::job_list::{check_numbers, decode as decode_jobs};
 pub use request::params::invalid_value;
 pub use resources::scrapes::RenderMetrics;
 pub use routing::routes::{openapi_json, router};
-pub use server::connection_limit::ConnectionLimits;
 pub use server::listener::{Serving, serve};
-pub use server::threads::Threads;
-pub use server::timeouts::ClientTimeouts;
-pub use server::tls::{InvalidPair, Tls};

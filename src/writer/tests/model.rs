@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::board::{Definition, Order, Policy, Ties};
-use crate::job::{Job, Op, RejectCode, Targets};
+use crate::job::{Compare, Job, Op, Presence, RejectCode, Targets, When};
 use crate::state::{BANS_MAX, MEMBER_VERSIONS_MAX};
 use crate::types::{BoardName, Timestamp, count};
 
@@ -118,6 +118,19 @@ impl ModelBoard {
         removed
     }
 
+    /// A job whose condition does not hold: its version is remembered.
+    fn leave(&mut self, id: String, version: Option<u64>, at: i64) {
+        match self.entries.get_mut(&id) {
+            Some(entry) => entry.version = version,
+            None if version.is_some() => {
+                let (score, reached, meta) = (Vec::new(), 0, None);
+                let gone = ModelEntry { shown: Shown::Removed, score, reached, updated: at, version, meta };
+                self.entries.insert(id, gone);
+            }
+            None => {}
+        }
+    }
+
     /// # Arguments
     /// - `known`: the member's version on every board
     /// - `hidden`: whether it is hidden here once the job has applied
@@ -144,17 +157,37 @@ impl ModelBoard {
         }
         let version = job.version.or(stored);
         match op {
-            Op::Set | Op::Best | Op::Incr => {
+            Op::Set | Op::Best | Op::Incr | Op::When(_) => {
                 let given = given.ok_or(RejectCode::BadScore)?;
                 if given.len() != self.definition.keys.len() {
                     return Err(RejectCode::BadScore);
                 }
                 let held = before.as_ref().filter(|entry| entry.shown != Shown::Removed);
+                let when = match op {
+                    Op::When(when) => when,
+                    _ => When { presence: Presence::Any, compare: Compare::Any, adds: op == Op::Incr },
+                };
+                let (presence, is_held) = (when.presence, held.is_some());
+                if presence != Presence::Any && (presence == Presence::Existing) != is_held {
+                    self.leave(id, version, at);
+                    return Ok(());
+                }
                 let mut score = given.to_vec();
-                if let (Op::Incr, Some(held)) = (op, held) {
+                if let (true, Some(held)) = (when.adds, held) {
                     for (sum, base) in score.iter_mut().zip(&held.score) {
                         *sum = sum.checked_add(*base).ok_or(RejectCode::Overflow)?;
                     }
+                }
+                let wanted = match when.compare {
+                    Compare::Any => None,
+                    Compare::Greater => Some(Ordering::Greater),
+                    Compare::Less => Some(Ordering::Less),
+                };
+                if let (Some(wanted), Some(held)) = (wanted, held)
+                    && score.cmp(&held.score) != wanted
+                {
+                    self.leave(id, version, at);
+                    return Ok(());
                 }
                 for (key, value) in self.definition.keys.iter().zip(&score) {
                     if *value < key.min || *value > key.max {

@@ -3,7 +3,7 @@
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
@@ -12,6 +12,7 @@ use crate::support::client::{count_of, entry_path};
 use crate::support::command::command;
 use crate::support::nats::wait_until;
 use crate::support::node::Node;
+use crate::support::redis::server;
 
 const PASSWORD: &str = "s3cret";
 
@@ -82,14 +83,8 @@ impl Drop for Redis {
     }
 }
 
-/// The one that `make redis` installs, or the system's.
-fn server() -> PathBuf {
-    let venv = Path::new(env!("CARGO_MANIFEST_DIR")).join(".venv/bin/redis-server");
-    if venv.exists() { venv } else { PathBuf::from("redis-server") }
-}
-
-/// The append-only file in `folder` as one. Redis 7 writes it in parts, of which `import` takes none alone: they are
-/// joined as it says then.
+/// The append-only file in `folder` as one. Redis 7 writes it in parts, of which `import` takes none alone:
+/// they are joined as it says then.
 fn whole_log(folder: &Path, import: impl Fn(&Path) -> (Option<i32>, String)) -> PathBuf {
     let parts = folder.join("appendonlydir");
     if !parts.exists() {
