@@ -53,10 +53,10 @@ Examples:
 
 docs/import.md lists the forms that files have, with the options for each.
 
-All files are read once before anything is sent. If a row would be refused, nothing is sent, and the rows are listed: with \
+All files are read before anything is sent. If a row would be refused, nothing is sent, and the rows are listed: with \
 file, line, column, value and the option that helps. --limit-errors N sends the others if there are no more than N of them. What \
-only the service knows, such as a version that is stored, it can still refuse. A pipe is copied to a temporary file for that; \
---unchecked leaves the first reading out.
+only the service knows, such as a version that is stored, it can still refuse. Until they are sent, rows are kept \
+in a temporary file of some 100 bytes a row, where TMPDIR says; --unchecked sends them as they are read.
 
 CSV needs a header with the columns member, score and, without --board, board; --column names others. The columns at, version \
 and meta (a JSON object) are read where they fit, and others are not. What is read is printed at the start. Cells are trimmed, \

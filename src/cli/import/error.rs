@@ -59,9 +59,9 @@ pub enum ImportError {
     )]
     OtherMark { marked: &'static str, given: &'static str },
     #[error(
-        "a pipe is copied to a temporary file, so that it can be checked before anything is sent, and that failed; TMPDIR names another folder, and --unchecked leaves the check out"
+        "rows that were checked are kept in a temporary file until they are sent, and that failed; TMPDIR names another folder, and --unchecked sends rows as they are read"
     )]
-    Copy(#[source] io::Error),
+    Keep(#[source] io::Error),
     #[error("{file}: {error}")]
     InFile {
         file: String,

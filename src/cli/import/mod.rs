@@ -1,7 +1,7 @@
 //! `ranktree import`: rows from files, a pipe or a Redis become jobs of a running service.
 //!
-//! Knows: the order of things. All rows are read once to be checked, and then once more to be sent: rows →
-//! lanes by member → batches → one connection each. Must not know: storage. An import is a client of
+//! Knows: the order of things. All rows are read and checked, and kept until the last one is known to be good;
+//! then they are sent: rows → lanes by member → batches → one connection each. Must not know: storage. An import is a client of
 //! `POST /v1/jobs`, and can do no more than any other client.
 //!
 //! A member's rows stay in order because a member has one lane, and a lane's connection waits for each answer
@@ -36,7 +36,8 @@ use crate::cli::client::Client;
 use args::Format;
 use boards::{Boards, Known, Making};
 use clock::Clock;
-use read::{Asked, Field, Parsed, Place, Rows};
+use progress::Progress;
+use read::{Asked, Field, Keeper, KeptRows, Parsed, Place, Rows};
 use repeats::Repeats;
 use send::{Connection, Lane, Service, ToFinish};
 use source::Source;
@@ -72,8 +73,8 @@ pub fn run(args: &Args) -> Result<ExitCode, ImportError> {
     // settled.
     stop::listen().map_err(ImportError::Signals)?;
     if args.dry_run || !args.unchecked {
-        let (checked, known) = check(&mut source, args, &making)?;
-        return if args.dry_run { Ok(checked) } else { send(&mut source, args, &making, Some(known)) };
+        let (exit_code, checked) = check(&mut source, args, &making)?;
+        return checked.map_or(Ok(exit_code), |checked| send(&mut source, args, &making, Some(checked)));
     }
     send(&mut source, args, &making, None)
 }
@@ -94,8 +95,18 @@ fn print(summary: &str) {
     let _ = io::stdout().lock().write_all(summary.as_bytes());
 }
 
-/// Reads everything and sends nothing.
-fn check(source: &mut Source, args: &Args, making: &Making) -> Result<(ExitCode, Known), ImportError> {
+/// What a check leaves for the sending.
+struct Checked {
+    known: Known,
+    rows: KeptRows,
+}
+
+/// Reads everything and sends nothing. A dry run leaves nothing.
+fn check(
+    source: &mut Source,
+    args: &Args,
+    making: &Making,
+) -> Result<(ExitCode, Option<Checked>), ImportError> {
     let tally = Tally::new(
         source.progress()?.of_check(),
         args.limit_errors,
@@ -103,11 +114,14 @@ fn check(source: &mut Source, args: &Args, making: &Making) -> Result<(ExitCode,
         source.names(),
     )?;
     let service = service(args, &tally)?;
+    let mut keeper = if args.dry_run { None } else { Some(Keeper::new()?) };
     let tell = |note: &str| tally.note(note);
     let checked = source.rows(&tell).and_then(|rows| {
         let connection = service.as_ref().map(Connection::new);
         let boards = Boards::new(connection, &tally, making, false, Known::default());
-        check_rows(rows, &tally, boards)
+        let known = check_rows(rows, &tally, boards, keeper.as_mut())?;
+        let rows = keeper.map(Keeper::finish).transpose()?;
+        Ok(rows.map(|rows| Checked { known, rows }))
     });
     let (summary, all_good) = tally.finish(true)?;
     if args.dry_run {
@@ -115,8 +129,8 @@ fn check(source: &mut Source, args: &Args, making: &Making) -> Result<(ExitCode,
         if checked.is_ok() || tally.has_outcomes() {
             print(&summary);
         }
-        let known = checked?;
-        return Ok((if all_good { ExitCode::SUCCESS } else { ExitCode::from(1) }, known));
+        checked?;
+        return Ok((if all_good { ExitCode::SUCCESS } else { ExitCode::from(1) }, None));
     }
     let rejected = tally.rejected_rows();
     let is_refused = rejected > args.limit_errors.unwrap_or(0);
@@ -127,7 +141,7 @@ fn check(source: &mut Source, args: &Args, making: &Making) -> Result<(ExitCode,
         Err(error @ (ImportError::NotThere { .. } | ImportError::Unusable { .. })) => Err(error),
         Err(error) => Err(ImportError::CheckFailed(Box::new(error))),
         Ok(_) if is_refused => Err(ImportError::NotSent(rejected)),
-        Ok(known) => Ok((ExitCode::SUCCESS, known)),
+        Ok(checked) => Ok((ExitCode::SUCCESS, checked)),
     }
 }
 
@@ -150,13 +164,20 @@ fn service<'a>(args: &Args, tally: &'a Tally) -> Result<Option<Service<'a>>, Imp
     Ok(there.map(|client| Service::new(client, args.retry_for, tally)))
 }
 
-fn check_rows(rows: Box<dyn Rows + '_>, tally: &Tally, mut boards: Boards<'_>) -> Result<Known, ImportError> {
+fn check_rows(
+    rows: Box<dyn Rows + '_>,
+    tally: &Tally,
+    mut boards: Boards<'_>,
+    mut keeper: Option<&mut Keeper>,
+) -> Result<Known, ImportError> {
     let mut repeats = Repeats::default();
     for parsed in rows {
         if stop::is_stopped() {
             return Err(ImportError::Interrupted);
         }
-        match parsed? {
+        let parsed = parsed?;
+        keeper.as_mut().map_or(Ok(()), |keeper| keeper.push(&parsed))?;
+        match parsed {
             Parsed::Row(mut row) => {
                 boards.note(&mut row)?;
                 let refusal = boards.refusal(&row);
@@ -191,27 +212,34 @@ fn check_rows(rows: Box<dyn Rows + '_>, tally: &Tally, mut boards: Boards<'_>) -
 }
 
 /// # Arguments
-/// `known`: what the check has found of boards, if there was one.
+/// `checked`: if there was a check; otherwise rows are sent as they are read.
 fn send(
     source: &mut Source,
     args: &Args,
     making: &Making,
-    known: Option<Known>,
+    checked: Option<Checked>,
 ) -> Result<ExitCode, ImportError> {
-    let is_quiet = known.is_some();
-    let tally = Tally::new(source.progress()?, args.limit_errors, args.rejects.as_deref(), source.names())?;
+    let progress = match &checked {
+        Some(checked) => Progress::of_rows(checked.rows.count),
+        None => source.progress()?,
+    };
+    let tally = Tally::new(progress, args.limit_errors, args.rejects.as_deref(), source.names())?;
     let client = Client::new(&args.url, &args.client, "import")?;
     let service = Service::new(client, args.retry_for, &tally);
     service.greet()?;
-    let tell = |note: &str| {
-        if !is_quiet {
-            tally.note(note);
-        }
-    };
+    let tell = |note: &str| tally.note(note);
     let mut next = Place::default();
-    let outcome = source.rows(&tell).and_then(|rows| {
-        let boards =
-            Boards::new(Some(Connection::new(&service)), &tally, making, true, known.unwrap_or_default());
+    let (known, kept) = checked.map(|Checked { known, rows }| (known, rows)).unzip();
+    let rows = match kept {
+        Some(kept) => {
+            let rows: Box<dyn Rows> = Box::new(kept);
+            Ok(rows)
+        }
+        None => source.rows(&tell),
+    };
+    let outcome = rows.and_then(|rows| {
+        let connection = Connection::new(&service);
+        let boards = Boards::new(Some(connection), &tally, making, true, known.unwrap_or_default());
         send_rows(rows, args, &service, boards, &mut next)
     });
     let (summary, all_applied) = tally.finish(false)?;

@@ -1,5 +1,4 @@
-//! Where rows come from: files and pipes, or a running Redis. All of it can be read twice, once to be checked
-//! and once to be sent.
+//! Where rows come from: files and pipes, or a running Redis. Each is read once.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -16,7 +15,7 @@ use crate::types::Timestamp;
 pub struct Source {
     reading: Reading,
     from: Origin,
-    /// Read of the files in this pass, before unpacking.
+    /// Read of the files, before unpacking.
     bytes_read: Arc<AtomicU64>,
 }
 
@@ -27,7 +26,7 @@ enum Origin {
 
 impl Source {
     /// # Errors
-    /// When there is no such file, a pipe cannot be copied, or the command line does not say all of a Redis.
+    /// When there is no such file, or the command line does not say all of a Redis.
     pub fn find(args: &Args, rules: Rules) -> Result<Self, ImportError> {
         let now = jiff::Timestamp::now().to_string();
         let reading = Reading {
@@ -46,8 +45,7 @@ impl Source {
             // The command line is checked for this, and a file of settings is not.
             (Some(_), None) => return Err(ImportError::RedisNeeds),
             (None, _) => {
-                let files =
-                    args.files.iter().map(|path| InputFile::find(path, !args.unchecked || args.dry_run));
+                let files = args.files.iter().map(|path| InputFile::find(path));
                 Origin::Files(files.collect::<Result<_, _>>()?)
             }
         };
@@ -62,14 +60,13 @@ impl Source {
         }
     }
 
-    /// Begins a pass: shows how far it is.
+    /// Begins: shows how far the reading is.
     ///
     /// # Errors
     /// When a Redis cannot be read.
     pub fn progress(&mut self) -> Result<Progress, ImportError> {
         match &mut self.from {
             Origin::Files(files) => {
-                self.bytes_read = Arc::default();
                 let total = files.iter().map(InputFile::bytes).sum::<Option<u64>>();
                 Ok(Progress::new(Arc::clone(&self.bytes_read), total))
             }
@@ -81,7 +78,7 @@ impl Source {
         }
     }
 
-    /// The rows of a pass that was begun.
+    /// The rows, once it was begun.
     ///
     /// # Arguments
     /// `tell`: says what is found out about a file.

@@ -65,6 +65,28 @@ fn a_quotation_mark_that_is_not_closed_is_found_before_anything_is_sent() {
     );
 }
 
+/// Rows are kept on disk between their check and their sending.
+#[test]
+fn where_checked_rows_cannot_be_kept_nothing_is_sent_and_the_ways_out_are_named() {
+    let service = Node::start();
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let path = folder.path().join("scores.csv");
+    fs::write(&path, "member,score\nann,5\n").expect("it can be written");
+    let run = |more: &[&str]| {
+        let mut import = command();
+        import.arg("import").arg(&path).args(["--board", "arena", "--url", service.base()]).args(more);
+        let output = import.env("TMPDIR", folder.path().join("none")).output();
+        let Output { status, stderr, .. } = output.expect("the binary can be started");
+        (status.code(), String::from_utf8_lossy(&stderr).into_owned())
+    };
+    let (code, said) = run(&[]);
+    assert!(code == Some(2) && said.contains("TMPDIR names another folder, and --unchecked"), "{said}");
+    assert_eq!(service.client().get("/v1/boards/arena").0, 404, "nothing was sent");
+    assert_eq!(run(&["--dry-run"]).0, Some(0), "a dry run keeps nothing");
+    assert_eq!(run(&["--unchecked"]).0, Some(0), "rows are sent as they are read");
+    assert!(has(&service.client(), "ann"));
+}
+
 /// A file whose lines do not end where its rows do would be held in memory as one row.
 #[test]
 fn a_row_that_does_not_end_ends_an_import_after_the_rows_before_it() {

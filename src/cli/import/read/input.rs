@@ -1,8 +1,7 @@
-//! Opens what is to be read: files or standard input, packed or not, in whatever encoding. Each can be opened
-//! twice, once to be checked and once to be sent: what cannot is copied to a temporary file first.
+//! Opens what is to be read: files or standard input, packed or not, in whatever encoding.
 
-use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader, Cursor, IsTerminal, Read, Seek as _};
+use std::fs;
+use std::io::{self, BufRead, BufReader, Cursor, IsTerminal, Read};
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -38,16 +37,14 @@ pub struct InputFile {
     /// For messages.
     pub name: String,
     source: Source,
-    /// `None` for a pipe that is read once.
+    /// `None` for a pipe.
     bytes: Option<u64>,
 }
 
 enum Source {
     Path(PathBuf),
-    /// A copy of a pipe.
-    Copy(File),
-    /// A pipe, until it was opened.
-    Once(Option<Box<dyn Read>>),
+    /// Until it was opened.
+    Pipe(Option<Box<dyn Read>>),
 }
 
 /// An opened input, positioned at its first character.
@@ -59,12 +56,9 @@ pub struct Input {
 }
 
 impl InputFile {
-    /// # Arguments
-    /// `is_read_twice`: whether what cannot be read twice is copied.
-    ///
     /// # Errors
-    /// When there is no such file, it cannot be copied, or standard input is a terminal.
-    pub fn find(path: &Path, is_read_twice: bool) -> Result<Self, ImportError> {
+    /// When there is no such file, or standard input is a terminal.
+    pub fn find(path: &Path) -> Result<Self, ImportError> {
         let is_pipe = is_stdin(path);
         let name = if is_pipe { "standard input".to_owned() } else { path.display().to_string() };
         let failed = |source| ImportError::Open { path: path.to_owned(), source };
@@ -88,18 +82,11 @@ impl InputFile {
         if bytes.is_some() {
             return Ok(Self { name, source: Source::Path(path.to_owned()), bytes });
         }
-        if is_read_twice { Self::copied(name, pipe) } else { Ok(Self::once(name, pipe)) }
+        Ok(Self::pipe(name, pipe))
     }
 
-    /// What is read once.
-    fn once(name: String, pipe: Box<dyn Read>) -> Self {
-        Self { name, source: Source::Once(Some(pipe)), bytes: None }
-    }
-
-    fn copied(name: String, mut pipe: Box<dyn Read>) -> Result<Self, ImportError> {
-        let mut copy = tempfile::tempfile().map_err(ImportError::Copy)?;
-        let bytes = io::copy(&mut pipe, &mut copy).map_err(ImportError::Copy)?;
-        Ok(Self { name, source: Source::Copy(copy), bytes: Some(bytes) })
+    fn pipe(name: String, pipe: Box<dyn Read>) -> Self {
+        Self { name, source: Source::Pipe(Some(pipe)), bytes: None }
     }
 
     /// As it is read from the disk, before unpacking.
@@ -123,11 +110,7 @@ impl InputFile {
         let failed = |source| ImportError::Open { path: name.into(), source };
         let source: Box<dyn Read> = match &mut self.source {
             Source::Path(path) => Box::new(open_file(path).map_err(failed)?),
-            Source::Copy(copy) => {
-                copy.rewind().map_err(failed)?;
-                Box::new(copy.try_clone().map_err(failed)?)
-            }
-            Source::Once(pipe) => pipe.take().unwrap_or_else(|| Box::new(io::empty())),
+            Source::Pipe(pipe) => pipe.take().unwrap_or_else(|| Box::new(io::empty())),
         };
         let counted = Counted { inner: source, bytes_read: Arc::clone(bytes_read) };
         let is_pipe = !matches!(self.source, Source::Path(_));

@@ -15,7 +15,7 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
 
 fn open(bytes: &[u8]) -> Result<(Input, u64), ImportError> {
     let count = Arc::new(AtomicU64::new(0));
-    let mut file = InputFile::once("scores".to_owned(), Box::new(Cursor::new(bytes.to_vec())));
+    let mut file = InputFile::pipe("scores".to_owned(), Box::new(Cursor::new(bytes.to_vec())));
     let mut input = file.open(None, None, &count)?;
     let mut text = Vec::new();
     let read = input.reader.read_to_end(&mut text);
@@ -78,22 +78,10 @@ fn a_gzip_file_that_was_cut_short_is_an_error_and_not_an_end() {
 }
 
 #[test]
-fn a_pipe_that_was_copied_is_read_twice() {
-    let pipe = Box::new(Cursor::new(b"member,score\n".to_vec()));
-    let mut file = InputFile::copied("standard input".to_owned(), pipe).expect("there is room");
-    for _ in 0..2 {
-        let mut input = file.open(None, None, &Arc::default()).expect("readable");
-        let mut text = String::new();
-        input.reader.read_to_string(&mut text).expect("readable");
-        assert_eq!(text, "member,score\n");
-    }
-}
-
-#[test]
 fn what_cannot_be_opened_is_named() {
     let missing = Path::new("no such file.csv");
-    let error = InputFile::find(missing, true).err().expect("it does not exist");
+    let error = InputFile::find(missing).err().expect("it does not exist");
     assert_eq!(error.to_string(), "cannot open no such file.csv");
     let folder = tempfile::tempdir().expect("a temporary directory");
-    assert!(InputFile::find(folder.path(), true).is_err(), "a directory is no file");
+    assert!(InputFile::find(folder.path()).is_err(), "a directory is no file");
 }

@@ -5,6 +5,7 @@
 //! - `column_names`, `csv_columns`, `json_fields`: which column is what
 //! - `entry`: a row's cells as jobs, by `numbers`, `times` and `slug`
 //! - `files`: all files of an import, one after the other
+//! - `kept`: rows between their check and their sending
 //!
 //! Must not know: where jobs are sent, or what the service answers.
 
@@ -24,6 +25,7 @@ mod json_fields;
 mod json_jobs;
 mod json_rows;
 mod json_values;
+mod kept;
 pub mod limits;
 mod numbers;
 mod plain_numbers;
@@ -43,6 +45,7 @@ pub use encoding::encoding;
 pub use files::{FileRows, Reading};
 pub use input::InputFile;
 pub use json_advice::advice;
+pub use kept::{Keeper, KeptRows};
 pub use limits::{MAX_BODY_BYTES, MAX_CELLS, MAX_COLUMNS, MAX_ROW_BYTES};
 pub use numbers::{DurationUnit, Numbers};
 pub use redis_rows::{RedisRows, RedisSource};
