@@ -73,7 +73,7 @@ pub fn encode_into(out: &mut Vec<u8>, job: &Job) {
 }
 
 fn write_text(out: &mut Vec<u8>, text: &str) {
-    // Names of boards and most ids of members need no escapes.
+    // Most names of boards and ids of members need no escapes.
     if text.bytes().all(|byte| byte >= b' ' && byte != b'"' && byte != b'\\') {
         out.push(b'"');
         out.extend_from_slice(text.as_bytes());

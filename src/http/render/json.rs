@@ -170,7 +170,7 @@ pub fn array<T>(
 }
 
 pub fn text(out: &mut Vec<u8>, value: &str) {
-    // Names of boards and most ids of members need no escapes.
+    // Most names of boards and ids of members need no escapes.
     if value.bytes().all(|byte| byte >= b' ' && byte != b'"' && byte != b'\\') {
         out.push(b'"');
         out.extend_from_slice(value.as_bytes());

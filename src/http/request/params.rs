@@ -206,7 +206,8 @@ impl<'a> Params<'a> {
     }
 }
 
-/// The values of a parameter that are joined by commas. A comma within a value is percent-encoded.
+/// The values of a parameter that are joined by commas, without empty ones. A comma within a value is
+/// percent-encoded.
 ///
 /// # Errors
 /// When a value, decoded, is not UTF-8.

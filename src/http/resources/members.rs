@@ -15,7 +15,7 @@ use crate::http::render::results::{accepted, write_result};
 use crate::http::request::call::Call;
 use crate::http::request::job_list::check_numbers;
 use crate::http::request::json_body::{BATCH_MAX, parse_list};
-use crate::http::request::params::{Params, TIMEOUT_MS, WRITES, board_name, invalid_value, number};
+use crate::http::request::params::{Params, TIMEOUT_MS, WRITES, board_name, invalid_value, list_of, number};
 use crate::http::resources::hidden::asks_for_hidden;
 use crate::job::{Job, Op, Targets};
 use crate::operations::{JobResult, JobTimes, Wait, WriteOptions, entered};
@@ -364,15 +364,22 @@ async fn entries_after(
     Some(EntryByWindow { entries: entries.collect(), as_of: found.as_of })
 }
 
+/// The boards of the parameter `boards`. There is at least one: whoever names none means something else.
+fn boards_asked(call: &Call) -> Result<Vec<BoardName>, Problem> {
+    let names = list_of(call.query(), "boards")?;
+    if names.is_empty() {
+        return board_name("").map(|board| vec![board]);
+    }
+    names.iter().map(|name| board_name(name)).collect()
+}
+
 /// The member on several boards.
 pub async fn entries_of_member(call: Box<Call>) -> Result<Reply, Problem> {
     let params = call.read_params(&["boards", "cursor", "hidden", "windows"]).await?;
     let hidden = asks_for_hidden(&call, &params)?;
     let windows = params.windows()?;
     let member = call.member()?;
-    let boards =
-        params.get("boards").map(|list| list.split(',').map(board_name).collect::<Result<Vec<_>, _>>());
-    let mut boards = boards.transpose()?;
+    let mut boards = params.get("boards").map(|_| boards_asked(&call)).transpose()?;
     let after = params.get("cursor").filter(|text| !text.is_empty()).map(|text| {
         let place = number(text).map(TreeId).filter(|_| boards.is_none());
         place.ok_or_else(|| {

@@ -87,8 +87,8 @@ fn an_export_that_a_spreadsheet_has_saved_is_loaded_right_or_refused() {
         (format!("{first};;;\n{rows}"), "the first line does not describe a board"),
         // One key of two.
         (other("\"5,700\"", "5700"), "a score of board new has 2 keys"),
-        (other("\"5,700\"", "\"5,7E2\""), "is not a decimal integer"),
-        (other("\"5,700\"", "\"5,700.0\""), "is not a decimal integer"),
+        (other("\"5,700\"", "\"5,7E2\""), "is not a score as an export has it"),
+        (other("\"5,700\"", "\"5,700.0\""), "is not a score as an export has it"),
         (other("Z,", ","), "is not a time as an export has it"),
     ] {
         for delimiter in [&[][..], &["--delimiter", ";"]] {

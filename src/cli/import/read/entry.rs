@@ -213,10 +213,14 @@ impl Builder {
                 return Err(bad(named(name, &why)));
             }
             if cells.is_exported {
+                let why = || named(name, &saved("a score", &cell.text));
                 for key in cell.text.split(',') {
-                    keys.push(
-                        parse_number(key).map_err(|_| bad(named(name, &saved("a score", &cell.text))))?,
-                    );
+                    let number = parse_number(key).map_err(|_| bad(why()))?;
+                    // The export of a board of integers has no other numbers.
+                    if number.integer().is_err() {
+                        no_integer = no_integer.or_else(|| Some(why().into_boxed_str()));
+                    }
+                    keys.push(number);
                 }
             } else {
                 let found = numbers.number(&cell.text, cell.written);

@@ -66,6 +66,10 @@ impl DurationUnit {
     }
 }
 
+/// Where a number stays that is no integer.
+pub const AS_IT_IS: &str =
+    "it stays as it is on a board whose key has the type float, which is defined before";
+
 /// Digits behind the point that the largest round `--scale` keeps.
 const SCALE_PLACES: u32 = 9;
 
@@ -113,7 +117,7 @@ impl Numbers {
         };
         let makes_whole = self.scale != 1 || self.is_rounded || self.duration.is_some();
         match self.double(text.trim(), written).filter(|_| !makes_whole) {
-            Some(double) => Ok((Number::Float(double), Some(why))),
+            Some(double) => Ok((Number::Float(double), Some(format!("{why}; {AS_IT_IS}")))),
             None => Err(why),
         }
     }

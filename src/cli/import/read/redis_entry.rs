@@ -8,7 +8,7 @@ use std::sync::Arc;
 use smallvec::smallvec;
 
 use crate::cli::import::read::job_text::JobText;
-use crate::cli::import::read::numbers::{Numbers, Written};
+use crate::cli::import::read::numbers::{AS_IT_IS, Numbers, Written};
 use crate::cli::import::read::row::{RejectedLine, Row};
 use crate::job::{Op, RejectCode};
 use crate::types::{BoardName, Double, MemberId, Number, Score, Timestamp, quoted};
@@ -56,9 +56,11 @@ impl RedisEntries {
 fn key_of_double(text: &str, numbers: &Numbers) -> Result<(Number, Option<String>), String> {
     let score: f64 = text.parse().map_err(|_| format!("{text:?} is not a number"))?;
     if !score.is_finite() {
-        let why = format!("{score} is not a score; scores are signed 64-bit integers");
+        let why = format!("{score} is not a score of integers");
         let double = Double::new(score).filter(|_| numbers.is_plain());
-        return double.map_or(Err(why.clone()), |double| Ok((Number::Float(double), Some(why))));
+        return double.map_or(Err(why.clone()), |double| {
+            Ok((Number::Float(double), Some(format!("{why}; {AS_IT_IS}"))))
+        });
     }
     // Whole numbers are written out exactly, however large; a double's shortest decimal is not its value
     // beyond 2^53.

@@ -12,7 +12,6 @@ const MEMBER_PATTERN: &str = "^[^\\u0000-\\u001f\\u007f-\\u009f]+$";
 pub fn schemas() -> Value {
     let decimal = |format: &str, pattern: &str, text: &str| json!({"type": "string", "format": format, "pattern": pattern, "description": text});
     let signed = json!({"type": "integer", "format": "int64", "minimum": i64::MIN, "maximum": i64::MAX});
-    let infinity = json!({"enum": ["inf", "-inf"], "description": "Of a key of the type `float`."});
     json!({
         "BoardName": {
             "type": "string", "pattern": BOARD_PATTERN, "minLength": 1, "maxLength": MAX_BOARD_BYTES,
@@ -35,7 +34,10 @@ pub fn schemas() -> Value {
             "description": "A signed 64-bit integer, exact: a JSON integer, or a decimal string for clients whose numbers \
                             are doubles. Fractions, plus signs and numbers beyond 64 bits are refused. Of a key of the \
                             type `float`: any number, its string, or an infinity.",
-            "anyOf": [signed, decimal("int64", "^-?[0-9]+$", "The same in decimal."), {"type": "number"}, infinity]
+            "anyOf": [
+                signed, decimal("int64", "^-?[0-9]+$", "The same in decimal."), {"type": "number"},
+                {"type": "string", "pattern": "^(-?[0-9]+([.][0-9]+)?([eE][-+]?[0-9]+)?|-?inf)$", "description": "Of a key of the type `float`."}
+            ]
         },
         "Integer": {
             "description": "A signed 64-bit integer; beyond ±(2^53-1) a decimal string, because many JSON readers would round it. \
@@ -43,7 +45,8 @@ pub fn schemas() -> Value {
             "anyOf": [
                 {"type": "integer", "minimum": -9_007_199_254_740_991_i64, "maximum": 9_007_199_254_740_991_i64},
                 decimal("int64", "^-?[0-9]{16,19}$", "Beyond what doubles hold exactly."),
-                {"type": "number"}, infinity
+                {"type": "number"},
+                {"enum": ["inf", "-inf"], "description": "Of a key of the type `float`."}
             ]
         },
         "ScoreInput": {
