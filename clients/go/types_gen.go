@@ -344,7 +344,8 @@ type Job struct {
 	Score  Score            `json:"score,omitzero"`
 	Scores map[string]Score `json:"scores,omitzero"`
 	// `set` replaces the score, `best` replaces a worse one, `incr` adds to it key by key, from zero for a
-	// new member. Default: the board's `policy`. One of `set`, `best`, `incr`, `remove`, `hide`, `show`,
+	// new member; `create` sets it if the member has no entry, and `update` if it has one. Default: the
+	// board's `policy`. One of `set`, `best`, `incr`, `create`, `update`, `remove`, `hide`, `show`,
 	// `profile`.
 	Op string `json:"op,omitzero"`
 	// The job applies only if this is greater than the version stored for the member and the board, or of
@@ -368,7 +369,8 @@ type EntryInput struct {
 	Member string `json:"member,omitzero"`
 	Score  Score  `json:"score,omitzero"`
 	// `set` replaces the score, `best` replaces a worse one, `incr` adds to it key by key, from zero for a
-	// new member. Default: the board's `policy`. One of `set`, `best`, `incr`, `remove`, `hide`, `show`.
+	// new member; `create` sets it if the member has no entry, and `update` if it has one. Default: the
+	// board's `policy`. One of `set`, `best`, `incr`, `create`, `update`, `remove`, `hide`, `show`.
 	Op string `json:"op,omitzero"`
 	// The job applies only if this is greater than the version stored for the member and the board, or of
 	// the profile, so that a repetition counts once. Of jobs that overtake each other the older one is
@@ -1438,7 +1440,8 @@ type MemberBoardsQuery struct {
 	// current instance of each window of a board that `boards` names; without `boards`, for every instance
 	// that holds an entry of the member.
 	Windows string `query:"windows"`
-	// Up to 1000 boards. Without it, all boards that the member is on, up to 1000 at a time.
+	// Up to 1000 boards. A comma within a name is percent-encoded. Without it, all boards that the member
+	// is on, up to 1000 at a time.
 	Boards []string `query:"boards"`
 	// The `next_cursor` of the page before, without `boards`; empty means the first page.
 	Cursor string `query:"cursor"`

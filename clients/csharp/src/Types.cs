@@ -446,8 +446,9 @@ namespace Ranktree
         [JsonProperty("scores")] public IDictionary<string, Score> Scores { get; set; }
         /// <summary>
         /// `set` replaces the score, `best` replaces a worse one, `incr` adds to it key by key, from zero
-        /// for a new member. Default: the board's `policy`. One of `set`, `best`, `incr`, `remove`, `hide`,
-        /// `show`, `profile`.
+        /// for a new member; `create` sets it if the member has no entry, and `update` if it has one.
+        /// Default: the board's `policy`. One of `set`, `best`, `incr`, `create`, `update`, `remove`,
+        /// `hide`, `show`, `profile`.
         /// </summary>
         [JsonProperty("op")] public string Op { get; set; }
         /// <summary>
@@ -477,8 +478,9 @@ namespace Ranktree
         [JsonProperty("score")] public Score Score { get; set; }
         /// <summary>
         /// `set` replaces the score, `best` replaces a worse one, `incr` adds to it key by key, from zero
-        /// for a new member. Default: the board's `policy`. One of `set`, `best`, `incr`, `remove`, `hide`,
-        /// `show`.
+        /// for a new member; `create` sets it if the member has no entry, and `update` if it has one.
+        /// Default: the board's `policy`. One of `set`, `best`, `incr`, `create`, `update`, `remove`,
+        /// `hide`, `show`.
         /// </summary>
         [JsonProperty("op")] public string Op { get; set; }
         /// <summary>
@@ -1900,7 +1902,8 @@ namespace Ranktree
         /// </summary>
         [JsonProperty("windows")] public string Windows { get; set; }
         /// <summary>
-        /// Up to 1000 boards. Without it, all boards that the member is on, up to 1000 at a time.
+        /// Up to 1000 boards. A comma within a name is percent-encoded. Without it, all boards that the
+        /// member is on, up to 1000 at a time.
         /// </summary>
         [JsonProperty("boards")] public IList<string> Boards { get; set; }
         /// <summary>

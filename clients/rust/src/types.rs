@@ -78,6 +78,8 @@ words! {
         Set = "set",
         Best = "best",
         Incr = "incr",
+        Create = "create",
+        Update = "update",
         Remove = "remove",
         Hide = "hide",
         Show = "show",
@@ -825,7 +827,8 @@ pub struct Job {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scores: Option<BTreeMap<String, Score>>,
     /// `set` replaces the score, `best` replaces a worse one, `incr` adds to it key by key, from zero for a
-    /// new member. Default: the board's `policy`.
+    /// new member; `create` sets it if the member has no entry, and `update` if it has one. Default: the
+    /// board's `policy`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub op: Option<Op>,
     /// The job applies only if this is greater than the version stored for the member and the board, or of
@@ -923,7 +926,8 @@ pub struct EntryInput {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub score: Option<Score>,
     /// `set` replaces the score, `best` replaces a worse one, `incr` adds to it key by key, from zero for a
-    /// new member. Default: the board's `policy`.
+    /// new member; `create` sets it if the member has no entry, and `update` if it has one. Default: the
+    /// board's `policy`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub op: Option<Op>,
     /// The job applies only if this is greater than the version stored for the member and the board, or of
@@ -2524,7 +2528,8 @@ impl<A> Request<MemberBoardsQuery, A> {
         self
     }
 
-    /// Up to 1000 boards. Without it, all boards that the member is on, up to 1000 at a time.
+    /// Up to 1000 boards. A comma within a name is percent-encoded. Without it, all boards that the member
+    /// is on, up to 1000 at a time.
     pub fn boards(mut self, boards: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.query.boards = Some(boards.into_iter().map(Into::into).collect());
         self

@@ -413,9 +413,11 @@ class Job(TypedDict):
     member: MemberId
     score: NotRequired[Union[ScoreInput, None]]
     scores: NotRequired[Union[Dict[str, ScoreInput], None]]
-    op: NotRequired[Union[Literal['set', 'best', 'incr', 'remove', 'hide', 'show', 'profile'], None]]
+    op: NotRequired[Union[Literal['set', 'best', 'incr', 'create', 'update', 'remove', 'hide', 'show',
+        'profile'], None]]
     """`set` replaces the score, `best` replaces a worse one, `incr` adds to it key by key, from zero for a
-    new member. Default: the board's `policy`.
+    new member; `create` sets it if the member has no entry, and `update` if it has one. Default: the
+    board's `policy`.
     """
     version: NotRequired[Union[int, None]]
     """The job applies only if this is greater than the version stored for the member and the board, or of the
@@ -440,9 +442,10 @@ class EntryInput(TypedDict):
     """If present, it must be the member of the path."""
     score: NotRequired[Union[ScoreInput, None]]
     scores: NotRequired[None]
-    op: NotRequired[Union[Literal['set', 'best', 'incr', 'remove', 'hide', 'show'], None]]
+    op: NotRequired[Union[Literal['set', 'best', 'incr', 'create', 'update', 'remove', 'hide', 'show'], None]]
     """`set` replaces the score, `best` replaces a worse one, `incr` adds to it key by key, from zero for a
-    new member. Default: the board's `policy`.
+    new member; `create` sets it if the member has no entry, and `update` if it has one. Default: the
+    board's `policy`.
     """
     version: NotRequired[Union[int, None]]
     """The job applies only if this is greater than the version stored for the member and the board, or of the
@@ -1580,7 +1583,9 @@ class MemberBoardsQuery(Reading, total=False):
     that holds an entry of the member.
     """
     boards: Union[Sequence[BoardName], None]
-    """Up to 1000 boards. Without it, all boards that the member is on, up to 1000 at a time."""
+    """Up to 1000 boards. A comma within a name is percent-encoded. Without it, all boards that the member is
+    on, up to 1000 at a time.
+    """
     cursor: Union[str, None]
     """The `next_cursor` of the page before, without `boards`; empty means the first page."""
     hidden: Union[bool, None]
