@@ -56,7 +56,9 @@ pub async fn answer_keyspace(
                     .map(|(name, _)| name)
                     .collect();
             replies.array(names.len());
-            names.iter().for_each(|name| replies.text(name.as_str()));
+            for name in &names {
+                replies.text(name.as_str());
+            }
         }
         Keyspace::Scan(scan) => scanned(asking, scan, replies).await?,
         Keyspace::Size => replies.count(board_count(asking).await?),
@@ -126,7 +128,9 @@ async fn scanned(asking: &Asking<'_>, scan: &Scan<'_>, replies: &mut Replies) ->
     replies.array(2);
     replies.text(&next.to_string());
     replies.array(boards.len());
-    boards.iter().for_each(|(_, name, _)| replies.text(name.as_str()));
+    for (_, name, _) in &boards {
+        replies.text(name.as_str());
+    }
     Ok(())
 }
 

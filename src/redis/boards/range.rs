@@ -38,9 +38,9 @@ pub async fn entries_of(
     let Some(slice) = slice(asking, reading, key, range, PAGE).await? else { return Ok(Vec::new()) };
     let Slice { mut from, mut to, is_forward, mut entries } = slice;
     if is_forward {
-        from += count(entries.len())
+        from += count(entries.len());
     } else {
-        to -= count(entries.len())
+        to -= count(entries.len());
     }
     while from < to {
         count_answer(reading, &entries)?;

@@ -50,9 +50,9 @@ pub async fn answer_read(
             let found = entry_of(asking, &reading, &key, member).await?;
             let Some((from_best, from_worst, score)) = found else {
                 if *with_score {
-                    replies.null_array()
+                    replies.null_array();
                 } else {
-                    replies.null()
+                    replies.null();
                 }
                 return Ok(());
             };

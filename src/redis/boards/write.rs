@@ -182,10 +182,10 @@ impl WriteReply {
         match self {
             Self::New => replies.count(counted(&|change| change.before.is_none() && change.after.is_some())),
             Self::Changed => {
-                replies.count(counted(&|change| change.after.is_some() && change.before != change.after))
+                replies.count(counted(&|change| change.after.is_some() && change.before != change.after));
             }
             Self::Removed => {
-                replies.count(counted(&|change| change.before.is_some() && change.after.is_none()))
+                replies.count(counted(&|change| change.before.is_some() && change.after.is_none()));
             }
             Self::Score(presence, compare) => {
                 let held = changes.first().filter(|change| condition_held(presence, compare, change));

@@ -1,5 +1,7 @@
 //! Commands about boards as keys.
 
+#![allow(clippy::unnecessary_wraps, reason = "the table has one signature for all")]
+
 use crate::redis::commands::command::{Command, Keyspace, Scan};
 use crate::redis::commands::words::Words;
 use crate::redis::frames::Arguments;
@@ -66,10 +68,9 @@ mod tests {
         let scan = |request| {
             parsed(request, |command| match command {
                 Command::Keyspace(Keyspace::Scan(Scan { cursor, pattern, count, of_type })) => {
-                    let text = |bytes: &Option<&[u8]>| {
-                        bytes.map(|bytes| String::from_utf8_lossy(bytes).into_owned())
-                    };
-                    format!("{cursor} {:?} {count} {:?}", text(pattern), text(of_type))
+                    let text =
+                        |bytes: Option<&[u8]>| bytes.map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+                    format!("{cursor} {:?} {count} {:?}", text(*pattern), text(*of_type))
                 }
                 other => panic!("{other:?}"),
             })

@@ -138,7 +138,9 @@ fn commands(query: &CommandQuery<'_>, replies: &mut Replies) -> Result<(), Refus
     match query {
         CommandQuery::All => {
             replies.array(COMMANDS.len());
-            COMMANDS.iter().for_each(|spec| describe(spec, replies));
+            for spec in COMMANDS {
+                describe(spec, replies);
+            }
         }
         CommandQuery::Count => replies.count(crate::types::count(COMMANDS.len())),
         CommandQuery::Info(names) => {
@@ -177,7 +179,9 @@ fn commands(query: &CommandQuery<'_>, replies: &mut Replies) -> Result<(), Refus
                 return Err(Refused::new("ERR The command has no key arguments"));
             }
             replies.array(keys.len());
-            keys.iter().for_each(|key| replies.bulk(key));
+            for key in &keys {
+                replies.bulk(key);
+            }
         }
     }
     Ok(())
@@ -190,7 +194,9 @@ fn describe(spec: &Spec, replies: &mut Replies) {
     replies.integer(spec.arity);
     let flags = spec.flags();
     replies.set(flags.len());
-    flags.iter().for_each(|flag| replies.word(flag));
+    for flag in &flags {
+        replies.word(flag);
+    }
     replies.integer(spec.keys.first);
     replies.integer(spec.keys.last);
     replies.integer(spec.keys.step);

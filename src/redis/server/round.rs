@@ -250,23 +250,22 @@ impl<'r> Round<'r> {
             Write::Add(add) => add.presence != Presence::Existing,
             Write::Remove(_) => false,
         };
-        let definition = match &key.definition {
-            Some(definition) => Arc::clone(definition),
-            None => {
-                // Whatever is wrong with the command is wrong before a board is made for it.
-                let made = Arc::new(made_definition());
-                let (jobs, reply) = jobs_of(&key, &made, write)?;
-                if !creates {
-                    self.pending.push(command, Vec::new(), reply, made);
-                    return Ok(());
-                }
-                drop(jobs);
-                self.flush().await;
-                let token = define(&self.service.operations, &key, self.allowed.grant()).await?;
-                self.session.note_written(token);
-                let known = self.service.operations.registry.get(key.board.as_str());
-                known.map_or(made, |known| known.definition)
+        let definition = if let Some(definition) = &key.definition {
+            Arc::clone(definition)
+        } else {
+            // Whatever is wrong with the command is wrong before a board is made for it.
+            let made = Arc::new(made_definition());
+            let (jobs, reply) = jobs_of(&key, &made, write)?;
+            if !creates {
+                self.pending.push(command, Vec::new(), reply, made);
+                return Ok(());
             }
+            drop(jobs);
+            self.flush().await;
+            let token = define(&self.service.operations, &key, self.allowed.grant()).await?;
+            self.session.note_written(token);
+            let known = self.service.operations.registry.get(key.board.as_str());
+            known.map_or(made, |known| known.definition)
         };
         let (jobs, reply) = jobs_of(&key, &definition, write)?;
         self.pending.push(command, jobs, reply, definition);
