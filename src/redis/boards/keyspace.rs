@@ -13,6 +13,11 @@ use crate::redis::frames::Replies;
 use crate::redis::refused::Refused;
 use crate::types::{AsOf, BoardName, count, fnv1a_32};
 
+/// What `OBJECT ENCODING` says: whatever the number of entries, they are kept in order.
+const ENCODING: &str = "skiplist";
+/// What an entry takes in memory, about, with its member's id.
+const ENTRY_BYTES: u64 = 64;
+
 /// What a board is to `TYPE`.
 const SORTED_SET: &str = "zset";
 /// The same of a board of several keys, or of the kind `top_k`.
@@ -46,6 +51,21 @@ pub async fn answer_keyspace(
                 Some(Err(_)) if is_there => OTHER_BOARD,
                 _ => "none",
             });
+        }
+        Keyspace::Encoding(key) => {
+            if has_entries(asking, &asking.board(key)?).await? {
+                replies.text(ENCODING);
+            } else {
+                replies.null();
+            }
+        }
+        Keyspace::Memory(key) => {
+            let key = asking.board(key)?;
+            let reading = asking.begin(Some(&key.board)).await?;
+            match asking.read(&reading, &key, TotalOnly).await? {
+                Some(answer) if answer.total > 0 => replies.count(answer.total * ENTRY_BYTES),
+                _ => replies.null(),
+            }
         }
         Keyspace::Delete(keys) => return delete(operations, asking, keys, replies).await.map(Some),
         Keyspace::Keys(pattern) => {

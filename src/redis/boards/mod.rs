@@ -7,7 +7,7 @@
 //!   of names
 //! - `asked`: a read that sees what its connection has written; `read`: commands that read a board; `random`:
 //!   members drawn at random; `keyspace`: commands about boards as keys
-//! - `write`: commands as jobs, and what came of them
+//! - `write`: commands as jobs, and what came of them; `take`: commands that take entries away by their place
 
 mod asked;
 mod bounds;
@@ -18,10 +18,12 @@ mod random;
 mod range;
 mod read;
 mod slice;
+mod take;
 mod write;
 
 pub use asked::Asking;
 pub use keyspace::{answer_keyspace, board_count};
 pub use pattern::matches;
 pub use read::answer_read;
-pub use write::{Outcome, WriteReply, define, jobs_of, made_definition, outcome_of};
+pub use take::{PopTurns, answer_taking};
+pub use write::{WriteReply, define, jobs_of, made_definition, write_jobs};

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use crate::access::Grant;
 use crate::board::{Definition, DefinitionPatch, Field, KeyPatch, KeyType, Order, Ties};
-use crate::job::{Boards, Compare, Job, Op, Presence, Targets, When};
+use crate::job::{Boards, Compare, Job, MAX_JOBS_PER_MESSAGE, Op, Presence, RejectCode, Targets, When};
 use crate::operations::{
-    BoardChanges, BoardRefused, DefineRefused, DefinedBoard, Failure, JobResult, Operations, ScoreChange,
+    BoardChanges, BoardRefused, DefineRefused, DefinedBoard, Failure, InProgress, JobResult, Operations,
+    OutcomeDetail, ScoreChange, Wait, WriteOptions,
 };
 use crate::redis::boards::key::{BoardKey, Shape, check_policy, member};
 use crate::redis::commands::{Add, Write};
@@ -14,6 +15,9 @@ use crate::redis::frames::Replies;
 use crate::redis::number::digits_of;
 use crate::redis::refused::Refused;
 use crate::types::{AsOf, BoardName, MemberId, Score, count};
+
+/// What a job's result takes in memory, about.
+const RESULT_BYTES: usize = 512;
 
 /// How the outcomes of a command's jobs become its reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,7 +80,7 @@ fn reply_of(add: &Add<'_>) -> WriteReply {
     }
 }
 
-fn job(board: &BoardName, member: MemberId, op: Op, score: Option<Score>) -> Job {
+pub fn job(board: &BoardName, member: MemberId, op: Op, score: Option<Score>) -> Job {
     let mut boards = Boards::new();
     boards.push((board.clone(), score));
     Job { member, targets: Targets::Boards(boards), op: Some(op), version: None, at: None, meta: None }
@@ -134,10 +138,64 @@ pub async fn define(
     }
 }
 
+/// Writes jobs, as many at a time as a message may have. After a failure none of those behind are sent: they
+/// would overtake it.
+pub async fn write_jobs(
+    operations: &Arc<Operations>,
+    jobs: Vec<Job>,
+    grant: Option<&Arc<Grant>>,
+) -> (Vec<Outcome>, AsOf) {
+    let options = WriteOptions { wait: Wait::UntilApplied, detail: OutcomeDetail::Scores };
+    let (mut outcomes, mut token) = (Vec::with_capacity(jobs.len()), AsOf::default());
+    let mut jobs = jobs.into_iter();
+    let mut failed: Option<Failure> = None;
+    loop {
+        let part: Vec<Job> = jobs.by_ref().take(MAX_JOBS_PER_MESSAGE).collect();
+        // Their numbers are of the board's key.
+        let are_sums: Vec<bool> = part.iter().map(|job| job.op.is_some_and(Op::adds)).collect();
+        if part.is_empty() {
+            return (outcomes, token);
+        }
+        let written = match failed.clone() {
+            Some(failure) => Err(failure),
+            None => admitted(operations, part, options, grant).await,
+        };
+        match written {
+            Ok((results, at)) => {
+                outcomes
+                    .extend(results.iter().zip(are_sums).map(|(result, is_sum)| outcome_of(result, is_sum)));
+                // Later sequences of the same shards come last.
+                token.0.extend(at.0);
+            }
+            Err(failure) => {
+                outcomes.extend(are_sums.iter().map(|_| Err(failure.clone().into())));
+                failed = Some(failure);
+            }
+        }
+    }
+}
+
+async fn admitted(
+    operations: &Arc<Operations>,
+    jobs: Vec<Job>,
+    options: WriteOptions,
+    grant: Option<&Arc<Grant>>,
+) -> Result<(Vec<JobResult>, AsOf), Failure> {
+    let in_progress = InProgress::new(&operations.admission);
+    in_progress.admit()?;
+    in_progress.count_answer(jobs.len() * RESULT_BYTES)?;
+    let written = operations.write(jobs, options, grant).await?;
+    Ok((written.results, written.token))
+}
+
 /// What came of a job.
-pub fn outcome_of(result: &JobResult) -> Outcome {
+///
+/// # Arguments
+/// `is_sum`: it added a number that the board's key has.
+fn outcome_of(result: &JobResult, is_sum: bool) -> Outcome {
     match result {
-        JobResult::Rejected(reject) if reject.detail.contains("no number") => {
+        // The number itself was judged before it was sent.
+        JobResult::Rejected(reject) if is_sum && reject.code == RejectCode::BadScore => {
             Err(Refused::new("ERR resulting score is not a number (NaN)"))
         }
         JobResult::Rejected(reject) => Err(Refused::new(format!("ERR {}: {}", reject.code, reject.detail))),
@@ -151,7 +209,7 @@ pub fn outcome_of(result: &JobResult) -> Outcome {
     }
 }
 
-fn unclear() -> Refused {
+pub fn unclear() -> Refused {
     Refused::new("UNKNOWN the write is applied, and its shard did not tell what it has changed")
 }
 

@@ -16,6 +16,37 @@ pub fn exists(arguments: Arguments<'_>) -> Result<Command<'_>, Refused> {
     Ok(Command::Keyspace(Keyspace::Exists(Words::after(arguments, 1).rest())))
 }
 
+/// `OBJECT ENCODING key`
+pub fn object(arguments: Arguments<'_>) -> Result<Command<'_>, Refused> {
+    let mut words = Words::after(arguments, 1);
+    if !words.take_if("ENCODING", 0) {
+        return Err(Refused::unknown_subcommand("object", words.take()?));
+    }
+    if words.left() != 1 {
+        return Err(Refused::arity("object|encoding"));
+    }
+    Ok(Command::Keyspace(Keyspace::Encoding(words.take()?)))
+}
+
+/// `MEMORY USAGE key [SAMPLES count]`
+pub fn memory(arguments: Arguments<'_>) -> Result<Command<'_>, Refused> {
+    let mut words = Words::after(arguments, 1);
+    if !words.take_if("USAGE", 0) {
+        return Err(Refused::unknown_subcommand("memory", words.take()?));
+    }
+    if words.left() == 0 {
+        return Err(Refused::arity("memory|usage"));
+    }
+    let key = words.take()?;
+    while words.take_if("SAMPLES", 1) {
+        if words.integer()? < 0 {
+            return Err(Refused::syntax());
+        }
+    }
+    words.end()?;
+    Ok(Command::Keyspace(Keyspace::Memory(key)))
+}
+
 /// `TYPE key`
 pub fn type_of(arguments: Arguments<'_>) -> Result<Command<'_>, Refused> {
     Ok(Command::Keyspace(Keyspace::Type(Words::after(arguments, 1).take()?)))

@@ -16,6 +16,7 @@ use tokio::sync::watch;
 use crate::access::ActiveTokens;
 use crate::connections::{ClientTimeouts, ConnectionPermit, SharedConnections, Tls, accept, limit_unread};
 use crate::operations::Operations;
+use crate::redis::boards::PopTurns;
 use crate::redis::server::clients::Clients;
 use crate::redis::server::connection::speak;
 use crate::redis::server::figures::Figures;
@@ -174,6 +175,7 @@ pub async fn serve(
         access,
         clients: Clients::default(),
         figures: Figures::new(),
+        pops: PopTurns::default(),
         started: Instant::now(),
         port,
         connections_max,

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::job::Presence;
-use crate::redis::boards::{Asking, answer_keyspace, answer_read, define, jobs_of, made_definition};
+use crate::redis::boards::{
+    Asking, answer_keyspace, answer_read, answer_taking, define, jobs_of, made_definition,
+};
 use crate::redis::commands::{
     Command, Connection, Needs, Spec, TransactionStep, Write, find, is_of_redis, why_absent,
 };
@@ -201,6 +203,17 @@ impl<'r> Round<'r> {
                 let Self { service, session, replies, allowed, .. } = self;
                 let asking = asking(service, session, allowed);
                 answer_read(&asking, key, &read, replies).await?;
+                Ok(Answered::Replied(Flow::Continue))
+            }
+            Command::Take(taking) => {
+                self.flush().await;
+                let Self { service, session, replies, allowed, .. } = self;
+                let mut written = session.written.clone();
+                let asking = asking(service, session, allowed);
+                let to = (&mut written, &mut **replies);
+                let answered = answer_taking(&service.operations, &service.pops, &asking, &taking, to).await;
+                session.note_written(written);
+                answered?;
                 Ok(Answered::Replied(Flow::Continue))
             }
             Command::Keyspace(command) => {

@@ -9,7 +9,7 @@ use crate::redis::refused::Refused;
 use crate::redis::server::clients::Client;
 use crate::redis::server::service::Service;
 use crate::redis::server::transaction::Transaction;
-use crate::types::{AsOf, Sequence, ShardId};
+use crate::types::AsOf;
 
 /// The state of a connection.
 pub struct Session {
@@ -106,15 +106,6 @@ impl Session {
 
     /// Notes what a write came to.
     pub fn note_written(&mut self, token: AsOf) {
-        for (shard, sequence) in token.0 {
-            note(&mut self.written.0, shard, sequence);
-        }
-    }
-}
-
-fn note(written: &mut Vec<(ShardId, Sequence)>, shard: ShardId, sequence: Sequence) {
-    match written.binary_search_by_key(&shard, |(known, _)| *known) {
-        Ok(at) => written.iter_mut().skip(at).take(1).for_each(|known| known.1 = known.1.max(sequence)),
-        Err(at) => written.insert(at, (shard, sequence)),
+        self.written.note(token);
     }
 }
