@@ -169,6 +169,16 @@ pub enum ImportError {
     ScaledDuration,
     #[error("signals cannot be listened to")]
     Signals(#[source] io::Error),
+    #[error(
+        "its lines end with a carriage return alone, as files of old programs do, and would be one line: \
+         tr '\\r' '\\n' < FILE | ranktree import -"
+    )]
+    CarriageReturns,
+    #[error(
+        "{0} says how times are written, and the file has no times that are read: name their column with --column \
+         at=NAME, or leave the option away"
+    )]
+    NoTimes(&'static str),
     #[error("rows of Redis name no board; set --board, and --key with --redis")]
     RedisNeeds,
     #[error("Redis cannot be read")]

@@ -1,8 +1,8 @@
 //! `ranktree import`: rows from files, a pipe or a Redis become jobs of a running service.
 //!
-//! Knows: the order of things. All rows are read and checked, and kept until the last one is known to be good;
-//! then they are sent: rows → lanes by member → batches → one connection each. Must not know: storage. An import is a client of
-//! `POST /v1/jobs`, and can do no more than any other client.
+//! Knows: the order of things. All rows are read and checked, and kept until the last one is known to be
+//! good; then they are sent: rows → lanes by member → batches → one connection each. Must not know: storage.
+//! An import is a client of `POST /v1/jobs`, and can do no more than any other client.
 //!
 //! A member's rows stay in order because a member has one lane, and a lane's connection waits for each answer
 //! before it sends the next batch. Equal scores stay in order because rows without a time get one (`clock`).

@@ -79,6 +79,7 @@ pub struct Columns {
     pub at: Option<usize>,
     pub version: Option<usize>,
     pub meta: Option<usize>,
+    pub op: Option<usize>,
     pub meta_parts: Vec<(String, usize)>,
     pub profile_parts: Vec<(String, usize)>,
     /// Of an export only.
@@ -139,6 +140,9 @@ impl Header<'_> {
             !rules.times.is_plain() || rules.times.parse(text).is_ok()
         })?;
         tell("at", at, self.why(&Field::At));
+        if let (None, Some(option)) = (at, rules.times.option()) {
+            return Err(ImportError::NoTimes(option));
+        }
         let version = if rules.version.is_some() {
             None
         } else {
@@ -158,6 +162,10 @@ impl Header<'_> {
                 Field::ProfilePart(part) => columns.profile_parts.push((part.clone(), column)),
                 _ => {}
             }
+        }
+        if !is_exported && !rules.no_header {
+            columns.op = self.column("op")?;
+            tell("op", columns.op, "its name");
         }
         if is_exported {
             columns.updated_at = self.column("updated_at")?;
@@ -362,8 +370,8 @@ impl Header<'_> {
     }
 
     fn note(&self, columns: &Columns, told: &[String], left: &[String]) -> String {
-        let Columns { board, member, scores, at, version, meta, updated_at, hidden, .. } = columns;
-        let singles = [*board, Some(*member), *at, *version, *meta, *updated_at, *hidden];
+        let Columns { board, member, scores, at, version, meta, op, updated_at, hidden, .. } = columns;
+        let singles = [*board, Some(*member), *at, *version, *meta, *op, *updated_at, *hidden];
         let parts = columns.meta_parts.iter().chain(&columns.profile_parts).map(|(_, column)| *column);
         let used: Vec<usize> =
             singles.into_iter().flatten().chain(scores.iter().copied()).chain(parts).collect();

@@ -11,7 +11,7 @@ use crate::cli::board_line::BoardLine;
 use crate::cli::import::ImportError;
 use crate::cli::import::read::csv_columns::{Columns, Found, Header};
 use crate::cli::import::read::csv_records::{Records, board_line};
-use crate::cli::import::read::entry::{Builder, Built, Cells, KeyCell};
+use crate::cli::import::read::entry::{Builder, Built, Cells, KeyCell, row_op};
 use crate::cli::import::read::limits::MAX_COLUMNS;
 use crate::cli::import::read::numbers::Written;
 use crate::cli::import::read::row::{Followers, Parsed, RejectedLine};
@@ -197,6 +197,17 @@ impl<R: BufRead> CsvRows<R> {
                 self.last_line
             )));
         }
+        if let Some(rest) = self.rest_of_score() {
+            return Err(RejectedLine::new(
+                line,
+                RejectCode::BadScore,
+                format!(
+                    "the cell {} behind the score is of a column without a name, and may belong to the score: quote the \
+                 score, with --thousands or --decimal, or give the column a name",
+                    quoted(rest)
+                ),
+            ));
+        }
         if let Some(column) = self.late_quotes() {
             return Err(malformed(format!(
                 "column {}: quotation marks enclose a cell only where nothing stands before them, and here is a \
@@ -238,7 +249,8 @@ impl<R: BufRead> CsvRows<R> {
             meta: optional(meta),
             meta_parts: parts(&self.columns.meta_parts),
             profile_parts: parts(&self.columns.profile_parts),
-            op: None,
+            op: row_op(optional(self.columns.op).as_deref().unwrap_or_default(), self.builder.rules.op)
+                .map_err(malformed)?,
             updated_at: optional(updated_at),
             is_hidden: is_true(optional(hidden).as_deref()).map_err(malformed)?,
             is_exported,
@@ -265,6 +277,16 @@ impl<R: BufRead> CsvRows<R> {
         let is_read_so = *is_exported || self.builder.rules.no_quotes;
         let mut columns = [*member].into_iter().chain(*board).chain(parts).filter(|_| !is_read_so);
         columns.find(is_late)
+    }
+
+    /// What stands behind a score where no column has a name: the rest of a number with a comma, perhaps.
+    fn rest_of_score(&self) -> Option<&str> {
+        let behind = |key: &usize| {
+            let is_nameless = self.header.get(key + 1).is_some_and(String::is_empty);
+            let cell = self.record.get(key + 1).filter(|_| is_nameless)?.trim_ascii();
+            std::str::from_utf8(cell).ok().filter(|cell| cell.starts_with(|c: char| c.is_ascii_digit()))
+        };
+        self.columns.scores.iter().find_map(behind)
     }
 
     /// Names the first cell that is not UTF-8.

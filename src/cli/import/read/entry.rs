@@ -161,7 +161,7 @@ impl Builder {
                 line,
                 RejectCode::Malformed,
                 format!(
-                    "the row's op is {}, which no option is about; import such rows apart, as the jobs that they are",
+                    "the row's op is {}, which no option is about; import such rows apart, as lines of JSON that are jobs",
                     own.map_or("absent", Op::name)
                 ),
             )),
@@ -283,6 +283,25 @@ impl Builder {
             RejectedLine::new(line, RejectCode::Malformed, named(&self.names.meta, &why))
         })
     }
+}
+
+/// The operation that a row names. What another word asks for would not be done, so the row is refused.
+///
+/// # Arguments
+/// `given`: of `--op`, which holds for every row.
+///
+/// # Errors
+/// That it is none of a job's, and the way out.
+pub fn row_op(name: &str, given: Option<Op>) -> Result<Option<Op>, String> {
+    let found = Op::ALL.into_iter().find(|op| op.name() == name);
+    if found.is_some() || given.is_some() || name.is_empty() {
+        return Ok(found);
+    }
+    Err(format!(
+        "the row's op is {}, and an operation is one of {}; --op NAME is that of every row, whatever they name",
+        quoted(name),
+        Op::ALL.map(Op::name).join(", ")
+    ))
 }
 
 /// Whether a text could be of a field, for columns that nobody has asked for.

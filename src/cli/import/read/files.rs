@@ -77,7 +77,7 @@ impl Reading {
                 return Err(ImportError::CsvOptions);
             }
             Format::Ndjson => {
-                let rows = JsonRows::open(input.reader, &input.head, rules, slugs, from_line);
+                let rows = JsonRows::open(input.reader, &input.head, rules, slugs, from_line)?;
                 rows.note().into_iter().for_each(tell);
                 Box::new(rows)
             }

@@ -2,6 +2,7 @@
 //! of Redis and not those of a CSV. With `--csv` they are one line; with `-3` scores have no quotation marks;
 //! and for a terminal each is a line with its number.
 
+use std::cmp::Ordering;
 use std::io::{self, BufRead};
 
 use crate::cli::import::ImportError;
@@ -18,11 +19,14 @@ pub struct RedisCells<R> {
     entries: RedisEntries,
     read: u64,
     is_ended: bool,
+    /// The last score and its member, and which way they go.
+    last: Option<(f64, Vec<u8>)>,
+    order: Option<Ordering>,
 }
 
 impl<R: BufRead> RedisCells<R> {
     pub fn new(reader: R, entries: RedisEntries) -> Self {
-        Self { reader, entries, read: 0, is_ended: false }
+        Self { reader, entries, read: 0, is_ended: false, last: None, order: None }
     }
 
     fn pair(&mut self) -> Result<Option<Parsed>, ImportError> {
@@ -34,9 +38,29 @@ impl<R: BufRead> RedisCells<R> {
             return Err(ImportError::OddCells(self.read));
         };
         let score = String::from_utf8_lossy(&score.text);
+        self.follow(&score, &member.text)?;
         let row = self.entries.row(self.read, &member.text, &score);
         let parsed = row.map_or_else(Parsed::Rejected, Parsed::Row);
         Ok(Some(parsed))
+    }
+}
+
+impl<R> RedisCells<R> {
+    /// Redis writes a sorted set by its scores, and equal ones by members, upwards or downwards. Cells in
+    /// another order are not pairs of these: members alone, perhaps, which are numbers.
+    fn follow(&mut self, score: &str, member: &[u8]) -> Result<(), ImportError> {
+        let Ok(score) = score.parse::<f64>() else { return Ok(()) };
+        if let Some((last_score, last_member)) = &self.last {
+            let order = last_score.partial_cmp(&score).unwrap_or(Ordering::Equal).then_with(|| last_member.as_slice().cmp(member));
+            if order == Ordering::Equal || *self.order.get_or_insert(order) != order {
+                return Err(ImportError::RedisForm(
+                    "in no order of scores: these may be members without their scores (WITHSCORES), or not of a sorted \
+                     set",
+                ));
+            }
+        }
+        self.last = Some((score, member.to_vec()));
+        Ok(())
     }
 }
 

@@ -85,6 +85,12 @@ fn offset(text: &str) -> Option<Offset> {
 }
 
 impl Times {
+    /// The option that says how times are written.
+    pub fn option(&self) -> Option<&'static str> {
+        let zone = self.zone.as_ref().map(|_| "--at-zone");
+        self.format.as_ref().map(|_| "--at-format").or(zone)
+    }
+
     pub fn is_plain(&self) -> bool {
         self.format.is_none() && self.zone.is_none()
     }
