@@ -51,7 +51,10 @@ impl<R> RedisCells<R> {
     fn follow(&mut self, score: &str, member: &[u8]) -> Result<(), ImportError> {
         let Ok(score) = score.parse::<f64>() else { return Ok(()) };
         if let Some((last_score, last_member)) = &self.last {
-            let order = last_score.partial_cmp(&score).unwrap_or(Ordering::Equal).then_with(|| last_member.as_slice().cmp(member));
+            let order = last_score
+                .partial_cmp(&score)
+                .unwrap_or(Ordering::Equal)
+                .then_with(|| last_member.as_slice().cmp(member));
             if order == Ordering::Equal || *self.order.get_or_insert(order) != order {
                 return Err(ImportError::RedisForm(
                     "in no order of scores: these may be members without their scores (WITHSCORES), or not of a sorted \
