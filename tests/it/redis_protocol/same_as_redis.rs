@@ -90,10 +90,6 @@ fn command(random: &mut Random) -> Vec<String> {
             words.extend(*random.pick(&[&[][..], &["1"], &["2"], &["0"]]));
         }
         25 => {
-            let other = *random.pick(&KEYS);
-            words.extend(["ZMPOP", "2", key, other, *random.pick(&["MIN", "MAX"]), "COUNT", "2"]);
-        }
-        26 if random.below(2) == 0 => {
             let (first, last) = (*random.pick(&["0", "1", "-2"]), *random.pick(&["0", "1", "-1"]));
             words.extend(["ZREMRANGEBYRANK", key, first, last]);
         }
