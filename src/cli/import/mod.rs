@@ -151,6 +151,7 @@ fn service<'a>(args: &Args, tally: &'a Tally) -> Result<Option<Service<'a>>, Imp
     if !args.dry_run {
         let service = Service::new(client?, args.retry_for, tally);
         service.greet()?;
+        service.ask_leave()?;
         return Ok(Some(service));
     }
     // A dry run needs no service.
@@ -161,7 +162,9 @@ fn service<'a>(args: &Args, tally: &'a Tally) -> Result<Option<Service<'a>>, Imp
             args.url
         ));
     }
-    Ok(there.map(|client| Service::new(client, args.retry_for, tally)))
+    let service = there.map(|client| Service::new(client, args.retry_for, tally));
+    service.as_ref().map_or(Ok(()), Service::ask_leave)?;
+    Ok(service)
 }
 
 fn check_rows(

@@ -82,6 +82,9 @@ impl<R: BufRead> CsvRows<R> {
         if records.record.len() > MAX_COLUMNS {
             return Err(ImportError::ManyColumns(records.record.len()));
         }
+        if has_lone_return(&records.record) {
+            return Err(ImportError::CarriageReturns);
+        }
         let ends_in_cr = records.record.iter().next_back().is_some_and(|cell| cell.ends_with(b"\r"));
         let mut ahead = Vec::new();
         let header: Vec<String> = if rules.no_header {
@@ -189,6 +192,9 @@ impl<R: BufRead> CsvRows<R> {
         }
         if std::str::from_utf8(record.as_slice()).is_err() {
             return Err(malformed(self.not_utf8()));
+        }
+        if has_lone_return(record) {
+            return Err(malformed(ImportError::CarriageReturns.to_string()));
         }
         if self.last_line > line && record.iter().any(|cell| self.holds_row(cell)) {
             return Err(malformed(format!(
@@ -302,6 +308,13 @@ impl<R: BufRead> CsvRows<R> {
     }
 }
 
+/// Whether a carriage return stands elsewhere than at the end of a line.
+fn has_lone_return(record: &ByteRecord) -> bool {
+    let bytes = record.as_slice();
+    let is_lone = |at: usize| bytes.get(at + 1).is_some_and(|next| *next != b'\n');
+    memchr::memchr_iter(b'\r', bytes).any(is_lone)
+}
+
 /// That names seem to be written for spreadsheets, if one of the first ones does.
 fn guarded_note(ahead: &[(u64, u64, ByteRecord)], member: usize) -> String {
     let guarded = ahead.iter().find_map(|(line, _, record)| {
@@ -317,14 +330,18 @@ fn guarded_note(ahead: &[(u64, u64, ByteRecord)], member: usize) -> String {
     guarded.map(note).unwrap_or_default()
 }
 
-/// Whether who is in a row of an export is hidden. Spreadsheets write it in capitals, or in their language.
+/// Whether who is in a row is hidden. Spreadsheets write it in capitals, or in their language.
 fn is_true(text: Option<&str>) -> Result<bool, String> {
     let Some(text) = text else { return Ok(false) };
     let is = |word: &str| text.eq_ignore_ascii_case(word);
-    if is("true") || is("false") {
+    if is("true") || is("false") || is("0") {
         return Ok(is("true"));
     }
-    Err(format!("column \"hidden\": must be true or empty, as an export has it; got {}", quoted(text)))
+    Err(format!(
+        "column \"hidden\": must be true, false or empty, as in an export; got {}: take the column away, or call it \
+         otherwise",
+        quoted(text)
+    ))
 }
 
 /// The records that decide about columns. A failure comes once they are passed on.

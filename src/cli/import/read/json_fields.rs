@@ -216,21 +216,36 @@ impl Fields {
             ..Cells::default()
         };
         if is_scored {
-            self.keys(line, text, &mut cells)?;
+            self.keys(line, text, &mut cells, rules)?;
         }
         Ok(cells)
     }
 
-    fn keys<'a>(&self, line: u64, text: &'a str, cells: &mut Cells<'a>) -> Result<(), RejectedLine> {
+    fn keys<'a>(
+        &self,
+        line: u64,
+        text: &'a str,
+        cells: &mut Cells<'a>,
+        rules: &Rules,
+    ) -> Result<(), RejectedLine> {
         let bad = |why: String| RejectedLine::new(line, RejectCode::BadScore, why);
         // A row that is no object or array is a score by itself.
         if self.is_score_by_name && !text.starts_with(['{', '[']) {
+            if text == "null" {
+                cells.keys.push(KeyCell { text: Cow::Borrowed(""), written: Written::Text });
+                return Ok(());
+            }
             let key = scalar(text).ok_or_else(|| bad(format!("{} is no number", shown(text))))?;
             cells.keys.push(KeyCell { text: trimmed(key.0), written: key.1 });
             return Ok(());
         }
         for path in &self.scores {
-            let value = lookup(text, path).ok_or_else(|| bad(self.missing(text, path, "score")))?;
+            // A row that lacks its score has none, as one with an empty cell.
+            let absent = if rules.blanks.iter().any(String::is_empty) { Some("null") } else { None };
+            let value = lookup(text, path).or(absent).ok_or_else(|| {
+                let blank = "; --blank \"\" leaves out rows without it";
+                bad(self.missing(text, path, "score") + blank)
+            })?;
             let mut items = vec![value];
             if self.is_score_by_name && value.starts_with('[') {
                 let all: Vec<&RawValue> = serde_json::from_str(value).unwrap_or_default();
@@ -259,6 +274,9 @@ impl Fields {
                 quoted(path)
             );
         };
+        if lookup(text, path) == Some("null") {
+            return format!("the field {} is null, and every row needs its {field}", quoted(path));
+        }
         let names: Vec<String> = fields.keys().take(FIELDS_NAMED).map(|name| shown(name)).collect();
         let hint = hint(text, &self.rows_at);
         let hint = hint.map(|hint| format!("; the rows may be within: {hint}")).unwrap_or_default();

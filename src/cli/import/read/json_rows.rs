@@ -88,8 +88,8 @@ impl<R: BufRead> JsonRows<R> {
                 .collect();
             let sample: Vec<(u64, &str)> = texts.iter().map(|(line, text)| (*line, text.as_str())).collect();
             let (fields, mut note) = Fields::find(rules, &sample);
-            if let (None, Some(option), false) = (&fields.at, rules.times.option(), sample.is_empty()) {
-                return Err(ImportError::NoTimes(option));
+            if fields.at.is_none() && rules.times.format.is_some() && !sample.is_empty() {
+                return Err(ImportError::NoTimes);
             }
             let mut builder = Builder::new(rules.clone(), fields.cell_names(), slugs);
             if rules.numbers.duration.is_some() {

@@ -6,9 +6,11 @@ use std::cmp::Ordering;
 use std::io::{self, BufRead};
 
 use crate::cli::import::ImportError;
+use crate::cli::import::read::input::SNIFFED_BYTES;
 use crate::cli::import::read::limits::MAX_JOB_BYTES;
 use crate::cli::import::read::redis_entry::RedisEntries;
 use crate::cli::import::read::row::Parsed;
+use crate::types::quoted;
 
 /// The longest score without quotation marks.
 const NUMBER_BYTES: usize = 64;
@@ -78,6 +80,14 @@ impl<R: BufRead> Iterator for RedisCells<R> {
         self.is_ended = !matches!(pair, Some(Ok(_)));
         pair
     }
+}
+
+/// What a file of such a beginning is read as.
+pub fn note(head: &[u8]) -> Option<String> {
+    let cells = cells(head, head.len() < SNIFFED_BYTES)?;
+    let [member, score, ..] = cells.as_slice() else { return None };
+    let text = |cell: &Cell| quoted(&String::from_utf8_lossy(&cell.text));
+    Some(format!("reads members and scores of Redis in turn: {} has {}", text(member), text(score)))
 }
 
 /// Whether a text begins with nothing but members and scores.
