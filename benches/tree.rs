@@ -24,7 +24,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 struct ByHandle;
 
 impl MemberOrder for ByHandle {
-    fn compare(&self, a: Handle, b: Handle) -> Ordering {
+    fn compare(&self, _: &[u64], a: Handle, b: Handle) -> Ordering {
         a.cmp(&b)
     }
 }

@@ -12,7 +12,7 @@ use thiserror::Error;
 
 use crate::access::{ActiveTokens, Secret, Tokens};
 use crate::config::{HttpConfig, TlsFiles, TokenSource};
-use crate::http::Tls;
+use crate::connections::Tls;
 use crate::regular_file::read_regular;
 
 /// How often files are looked at. Their content is compared: the files are small, and their times are too

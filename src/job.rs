@@ -49,17 +49,122 @@ pub enum Op {
     Incr,
     /// The entry goes away.
     Remove,
+    /// The entry goes away, if its score is the given one.
+    Take,
     /// A ban: the member's entries leave counts and lists, now and whenever they come. They keep scores.
     Hide,
     /// The ban ends, and hidden entries come back.
     Show,
     /// The member's profile is replaced. It names no board.
     Profile,
+    /// The given score replaces the one that is there, or is added to it, under a condition. Otherwise
+    /// nothing changes.
+    When(When),
+}
+
+/// On what a score depends, apart from the version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct When {
+    pub presence: Presence,
+    pub compare: Compare,
+    /// The score is added.
+    pub adds: bool,
+}
+
+/// Whether the member must have an entry before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Presence {
+    #[default]
+    Any,
+    New,
+    Existing,
+}
+
+/// How the score after must compare with an entry's that is there, whatever is better on the board.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Compare {
+    #[default]
+    Any,
+    Greater,
+    Less,
+}
+
+impl When {
+    /// All but those that no condition has.
+    const ALL: [Self; 12] = {
+        use Compare::{Any, Greater, Less};
+        const fn when(presence: Presence, compare: Compare, adds: bool) -> When {
+            When { presence, compare, adds }
+        }
+        [
+            when(Presence::New, Any, false),
+            when(Presence::Existing, Any, false),
+            when(Presence::Any, Greater, false),
+            when(Presence::Any, Less, false),
+            when(Presence::Existing, Greater, false),
+            when(Presence::Existing, Less, false),
+            when(Presence::New, Any, true),
+            when(Presence::Existing, Any, true),
+            when(Presence::Any, Greater, true),
+            when(Presence::Any, Less, true),
+            when(Presence::Existing, Greater, true),
+            when(Presence::Existing, Less, true),
+        ]
+    };
+
+    fn name(self) -> &'static str {
+        let names = match (self.presence, self.compare) {
+            (Presence::New, _) => ("create", "create_incr"),
+            (Presence::Existing, Compare::Any) => ("update", "update_incr"),
+            (Presence::Existing, Compare::Greater) => ("update_raise", "update_raise_incr"),
+            (Presence::Existing, Compare::Less) => ("update_lower", "update_lower_incr"),
+            (Presence::Any, Compare::Greater) => ("raise", "raise_incr"),
+            (Presence::Any, Compare::Less) => ("lower", "lower_incr"),
+            (Presence::Any, Compare::Any) => ("set", "incr"),
+        };
+        if self.adds { names.1 } else { names.0 }
+    }
 }
 
 impl Op {
-    pub const ALL: [Self; 7] =
-        [Self::Set, Self::Best, Self::Incr, Self::Remove, Self::Hide, Self::Show, Self::Profile];
+    /// `set`, if the member has no entry.
+    pub const CREATE: Self = Self::When(When { presence: Presence::New, compare: Compare::Any, adds: false });
+    /// `set`, if the member has an entry.
+    pub const UPDATE: Self =
+        Self::When(When { presence: Presence::Existing, compare: Compare::Any, adds: false });
+
+    /// Those that clients are told of. Nodes also send those that only Redis' protocol has.
+    pub const ALL: [Self; 9] = [
+        Self::Set,
+        Self::Best,
+        Self::Incr,
+        Self::CREATE,
+        Self::UPDATE,
+        Self::Remove,
+        Self::Hide,
+        Self::Show,
+        Self::Profile,
+    ];
+
+    /// The operation of a name.
+    pub fn of_name(name: &str) -> Option<Self> {
+        let conditional = When::ALL.into_iter().map(Self::When).chain([Self::Take]);
+        Self::ALL.into_iter().chain(conditional).find(|op| op.name() == name)
+    }
+
+    /// The operation of a condition, which may be none.
+    pub fn when(when: When) -> Self {
+        match when {
+            When { presence: Presence::Any, compare: Compare::Any, adds: false } => Self::Set,
+            When { presence: Presence::Any, compare: Compare::Any, adds: true } => Self::Incr,
+            when => Self::When(when),
+        }
+    }
+
+    /// Whether its score is added to the one that is there.
+    pub fn adds(self) -> bool {
+        matches!(self, Self::Incr | Self::When(When { adds: true, .. }))
+    }
 
     pub fn name(self) -> &'static str {
         match self {
@@ -67,14 +172,16 @@ impl Op {
             Self::Best => "best",
             Self::Incr => "incr",
             Self::Remove => "remove",
+            Self::Take => "take",
             Self::Hide => "hide",
             Self::Show => "show",
             Self::Profile => "profile",
+            Self::When(when) => when.name(),
         }
     }
 
     pub fn takes_score(self) -> bool {
-        matches!(self, Self::Set | Self::Best | Self::Incr)
+        matches!(self, Self::Set | Self::Best | Self::Incr | Self::When(_) | Self::Take)
     }
 
     /// Whether it begins or ends a ban.
@@ -157,7 +264,7 @@ impl Job {
     /// Whether it changes as many rankings as its member has, which only its shard knows: the member leaves
     /// or is hidden.
     pub fn is_wide(&self) -> bool {
-        self.op.is_some_and(|op| op == Op::Remove || op.is_ban())
+        self.op.is_some_and(|op| matches!(op, Op::Remove | Op::Take) || op.is_ban())
     }
 
     /// As how many boards it counts in a message that is put together here, so that no job is refused for
@@ -242,5 +349,25 @@ pub struct Reject {
 impl Reject {
     pub fn new(code: RejectCode, detail: impl Into<String>) -> Self {
         Self { code, detail: detail.into() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_operation_is_found_by_a_name_of_its_own() {
+        let conditional = When::ALL.into_iter().map(Op::When).chain([Op::Take]);
+        let all: Vec<Op> = Op::ALL.into_iter().chain(conditional).collect();
+        for op in &all {
+            assert_eq!(Op::of_name(op.name()), Some(*op));
+            assert_eq!(op.takes_score(), !op.is_ban() && !matches!(op, Op::Remove | Op::Profile), "{op:?}");
+        }
+        for when in When::ALL {
+            assert_eq!((Op::when(when), Op::when(when).adds()), (Op::When(when), when.adds));
+        }
+        assert_eq!([Op::of_name("create"), Op::of_name("update")], [Some(Op::CREATE), Some(Op::UPDATE)]);
+        assert_eq!(Op::of_name("raise_set"), None);
     }
 }

@@ -30,6 +30,8 @@ pub mod tree;
 
 pub mod access;
 
+pub mod connections;
+
 pub mod window;
 
 pub mod board;
@@ -58,6 +60,8 @@ pub mod cluster;
 pub mod operations;
 
 pub mod http;
+
+pub mod redis;
 
 pub mod loadgen;
 

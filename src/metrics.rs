@@ -43,6 +43,17 @@ pub const LIVE_COALESCED_TOTAL: &str = "ranktree_live_coalesced_total";
 /// there is nothing to watch any more.
 pub const LIVE_DROPPED_TOTAL: &str = "ranktree_live_dropped_total";
 
+/// Histogram, seconds, by command: from a command of Redis' protocol to its reply.
+pub const REDIS_COMMAND_SECONDS: &str = "ranktree_redis_command_seconds";
+/// Counter, by command: commands of Redis' protocol that were refused.
+pub const REDIS_COMMAND_ERRORS_TOTAL: &str = "ranktree_redis_command_errors_total";
+/// Counter, by command: commands of Redis that are not here; `other` if Redis has none of this name.
+pub const REDIS_UNKNOWN_COMMANDS_TOTAL: &str = "ranktree_redis_unknown_commands_total";
+/// Gauge, connections: those that speak Redis' protocol.
+pub const REDIS_CONNECTIONS: &str = "ranktree_redis_connections";
+/// Counter, connections of Redis' protocol that were ended or turned away, by reason.
+pub const REDIS_CONNECTIONS_ENDED_TOTAL: &str = "ranktree_redis_connections_ended_total";
+
 /// Counter, spans of traces that the collector has taken.
 pub const TRACE_SPANS_SENT_TOTAL: &str = "ranktree_trace_spans_sent_total";
 /// Counter, spans of traces that were dropped, by reason: `full`, because the collector is slower than spans
@@ -59,6 +70,33 @@ pub fn describe_traces() {
     for reason in ["full", "not_taken"] {
         metrics::counter!(TRACE_SPANS_DROPPED_TOTAL, "reason" => reason).increment(0);
     }
+}
+
+/// Tells the recorder what the metrics of Redis' protocol mean. Call it once, after the recorder is
+/// installed.
+pub fn describe_redis() {
+    use metrics::{Unit, describe_counter, describe_gauge, describe_histogram};
+    describe_histogram!(
+        REDIS_COMMAND_SECONDS,
+        Unit::Seconds,
+        "Time from a command of Redis' protocol to its reply"
+    );
+    describe_counter!(
+        REDIS_COMMAND_ERRORS_TOTAL,
+        Unit::Count,
+        "Commands of Redis' protocol that were refused"
+    );
+    describe_counter!(
+        REDIS_UNKNOWN_COMMANDS_TOTAL,
+        Unit::Count,
+        "Commands of Redis that are not here, by name"
+    );
+    describe_gauge!(REDIS_CONNECTIONS, Unit::Count, "Connections that speak Redis' protocol");
+    describe_counter!(
+        REDIS_CONNECTIONS_ENDED_TOTAL,
+        Unit::Count,
+        "Connections of Redis' protocol that were ended or turned away, by reason"
+    );
 }
 
 /// Tells the recorder what the metrics of watched boards mean. Call it once, after the recorder is installed.

@@ -6,6 +6,7 @@
 
 mod malformed;
 mod member_id;
+mod number;
 mod score;
 mod shard_set;
 mod timestamp;
@@ -18,7 +19,8 @@ use std::sync::Arc;
 
 pub use malformed::{Malformed, quoted, shown};
 pub use member_id::{MemberId, shard_of};
-pub use score::Score;
+pub use number::{Double, NoInteger, Number};
+pub use score::{Floats, Score};
 pub use shard_set::ShardSet;
 pub use timestamp::Timestamp;
 
@@ -27,11 +29,10 @@ pub const MAX_KEYS: usize = 8;
 /// The longest member id, in bytes of UTF-8.
 pub const MAX_MEMBER_BYTES: usize = 256;
 /// The longest board name, in bytes (it is ASCII).
-pub const MAX_BOARD_BYTES: usize = 64;
+pub const MAX_BOARD_BYTES: usize = 128;
 /// The longest name of an instance of a window, in bytes (it is ASCII).
 pub const MAX_INSTANCE_BYTES: usize = 16;
-/// What stands between a board's name and an instance's where shards keep it. It sorts before everything that
-/// a board's name may have, so that a board's instances come right after it.
+/// What stands between a board's name and an instance's where shards keep it. No board's name has it.
 pub const INSTANCE_MARK: char = '#';
 /// What the names end with under which shards keep what movement needs; see
 /// [`MovementPart`](crate::window::MovementPart).
@@ -41,7 +42,8 @@ pub const MAX_NODE_BYTES: usize = 64;
 /// The most shards one service may have.
 pub const MAX_SHARDS: u16 = 64;
 
-/// A leaderboard's name: `[A-Za-z0-9][A-Za-z0-9_.:-]{0,63}`, case-sensitive. Cheap to clone.
+/// A leaderboard's name: 1 to [`MAX_BOARD_BYTES`] bytes of printable ASCII without space, `%`, `?`, `#` and
+/// the backslash, not beginning with a dot; case-sensitive. Cheap to clone.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BoardName(Arc<str>);
 
@@ -49,7 +51,9 @@ impl BoardName {
     /// # Errors
     /// [`Malformed::Board`] when the text is not of that form.
     pub fn new(text: &str) -> Result<Self, Malformed> {
-        if is_plain_name(text, MAX_BOARD_BYTES) { Ok(Self(text.into())) } else { Err(Malformed::Board) }
+        let fits = |byte: u8| byte.is_ascii_graphic() && !b"%?#\\".contains(&byte);
+        let is_name = (1..=MAX_BOARD_BYTES).contains(&text.len()) && !text.starts_with('.');
+        if is_name && text.bytes().all(fits) { Ok(Self(text.into())) } else { Err(Malformed::Board) }
     }
 
     /// The name under which shards keep an instance of this board: `arena#2026-W47`. No client can say it,
@@ -119,15 +123,7 @@ impl fmt::Display for BoardName {
     }
 }
 
-/// Whether a text is made of letters, digits and `_.:-`, begins with a letter or digit, and is short enough.
-fn is_plain_name(text: &str, bytes_max: usize) -> bool {
-    let bytes = text.as_bytes();
-    let first_fits = bytes.first().is_some_and(u8::is_ascii_alphanumeric);
-    let fits = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b':' | b'-');
-    first_fits && bytes.iter().all(fits) && bytes.len() <= bytes_max
-}
-
-/// A node's name: of the same form as a board's. Cheap to clone.
+/// A node's name: `[A-Za-z0-9][A-Za-z0-9_.:-]{0,63}`. Cheap to clone.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NodeName(Arc<str>);
 
@@ -135,7 +131,10 @@ impl NodeName {
     /// # Errors
     /// [`Malformed::Node`] when the text is not of that form.
     pub fn new(text: &str) -> Result<Self, Malformed> {
-        if is_plain_name(text, MAX_NODE_BYTES) { Ok(Self(text.into())) } else { Err(Malformed::Node) }
+        let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"_.:-".contains(&byte);
+        let is_name =
+            text.len() <= MAX_NODE_BYTES && text.starts_with(|first: char| first.is_ascii_alphanumeric());
+        if is_name && text.bytes().all(fits) { Ok(Self(text.into())) } else { Err(Malformed::Node) }
     }
 
     pub fn as_str(&self) -> &str {
@@ -197,6 +196,18 @@ impl AsOf {
             Some((ShardId(decimal(shard)?), Sequence(decimal(sequence)?)))
         };
         text.split(',').map(part).collect::<Option<Vec<_>>>().map(Self).ok_or(Malformed::Token)
+    }
+
+    /// Notes later sequences of some shards.
+    pub fn note(&mut self, later: Self) {
+        for (shard, sequence) in later.0 {
+            match self.0.binary_search_by_key(&shard, |(known, _)| *known) {
+                Ok(at) => {
+                    self.0.iter_mut().skip(at).take(1).for_each(|known| known.1 = known.1.max(sequence))
+                }
+                Err(at) => self.0.insert(at, (shard, sequence)),
+            }
+        }
     }
 
     /// Appends what [`fmt::Display`] writes, without a formatter in between.
@@ -261,11 +272,15 @@ mod tests {
 
     #[test]
     fn board_names_are_checked() {
-        for good in ["a", "Arena-1", "x.y:z_w", &"a".repeat(64)] {
+        let signs = "-_!\"$&'()*+,./:;<=>@[]^`{|}~";
+        for good in ["a", "Arena-1", "x.y:z_w", "lb:{eu}/1", signs, &"a".repeat(128)] {
             assert!(BoardName::new(good).is_ok(), "{good}");
         }
-        for bad in ["", ".a", "-a", "a b", "a/b", "é", &"a".repeat(65)] {
+        for bad in ["", ".a", "a b", "a%b", "a?b", "a#b", "a\\b", "a\tb", "a\u{7f}", "é", &"a".repeat(129)] {
             assert_eq!(BoardName::new(bad), Err(Malformed::Board), "{bad}");
+        }
+        for bad in ["", ".a", "-a", "a/b", "a{b", &"a".repeat(65)] {
+            assert_eq!(NodeName::new(bad), Err(Malformed::Node), "{bad}");
         }
     }
 

@@ -68,6 +68,7 @@ ENUMS = {
     "results": "Results",
     "state": "State",
     "ties": "Ties",
+    "type": "KeyType",
     "wait": "Wait",
     "windows": "Window",
 }
@@ -77,6 +78,7 @@ TOLD = {
     "BoardKind": "What a board keeps.",
     "End": "The end of a board that a list begins at.",
     "Failure": "Why a job was neither applied nor rejected.",
+    "KeyType": "What the values of a key are.",
     "Level": "How full a stream is.",
     "Op": "What a job does.",
     "Order": "Which values of a key are better.",

@@ -64,6 +64,9 @@ type KeyInput struct {
 	Name string `json:"name"`
 	// `desc`: greater is better; `asc`: smaller is better.
 	Order string `json:"order,omitzero"`
+	// `integer`: exact signed 64-bit integers. `float`: IEEE doubles, so fractions and infinities too;
+	// `incr` adds as doubles do. It can never change.
+	Type string `json:"type,omitzero"`
 	// The least value that a job may lead to. Existing entries stay as they are.
 	Min *int64 `json:"min,omitzero"`
 	// The greatest value that a job may lead to; not below `min`. Existing entries stay as they are.
@@ -78,9 +81,11 @@ type KeyInput struct {
 type Key struct {
 	Name string `json:"name"`
 	// One of `asc`, `desc`.
-	Order string   `json:"order"`
-	Min   *Integer `json:"min"`
-	Max   *Integer `json:"max"`
+	Order string `json:"order"`
+	// `float`: IEEE doubles. Absent: exact 64-bit integers.
+	Type string   `json:"type"`
+	Min  *Integer `json:"min"`
+	Max  *Integer `json:"max"`
 	// `clamp`: an `incr` to less than `min` leads to `min`. Absent: it is refused.
 	BelowMin string `json:"below_min"`
 	// `clamp`: an `incr` to more than `max` leads to `max`. Absent: it is refused.
@@ -115,7 +120,7 @@ type DefinitionInput struct {
 	Policy string `json:"policy,omitzero"`
 	// Which of equal scores comes first: that of the `first` or the `last` member to reach it, or with
 	// `member` that of the smallest id, compared byte by byte. The id also decides if the times are equal.
-	// Equal scores share their rank regardless.
+	// Equal scores share their rank regardless. One of `first`, `last`, `member`, `member_desc`.
 	Ties string `json:"ties,omitzero"`
 	// The kinds of time slices that the board has a ranking of, `["all"]` if absent. Each has instances:
 	// `all`, `2026-11-20T09`, `2026-11-20`, `2026-W47`, `2026-11`, `s7`. Weeks are those of ISO 8601. A
@@ -156,7 +161,7 @@ type ListedBoard struct {
 	Keys  []Key  `json:"keys"`
 	// One of `set`, `best`, `incr`.
 	Policy string `json:"policy"`
-	// One of `first`, `last`, `member`.
+	// One of `first`, `last`, `member`, `member_desc`.
 	Ties string `json:"ties"`
 	// One of `all`, `hour`, `day`, `week`, `month`, `season`.
 	Windows []string `json:"windows"`
@@ -184,7 +189,7 @@ type Board struct {
 	Keys  []Key  `json:"keys"`
 	// One of `set`, `best`, `incr`.
 	Policy string `json:"policy"`
-	// One of `first`, `last`, `member`.
+	// One of `first`, `last`, `member`, `member_desc`.
 	Ties string `json:"ties"`
 	// One of `all`, `hour`, `day`, `week`, `month`, `season`.
 	Windows []string `json:"windows"`
@@ -226,7 +231,7 @@ type DefinedBoard struct {
 	Keys  []Key  `json:"keys"`
 	// One of `set`, `best`, `incr`.
 	Policy string `json:"policy"`
-	// One of `first`, `last`, `member`.
+	// One of `first`, `last`, `member`, `member_desc`.
 	Ties string `json:"ties"`
 	// One of `all`, `hour`, `day`, `week`, `month`, `season`.
 	Windows []string `json:"windows"`
@@ -339,7 +344,8 @@ type Job struct {
 	Score  Score            `json:"score,omitzero"`
 	Scores map[string]Score `json:"scores,omitzero"`
 	// `set` replaces the score, `best` replaces a worse one, `incr` adds to it key by key, from zero for a
-	// new member. Default: the board's `policy`. One of `set`, `best`, `incr`, `remove`, `hide`, `show`,
+	// new member; `create` sets it if the member has no entry, and `update` if it has one. Default: the
+	// board's `policy`. One of `set`, `best`, `incr`, `create`, `update`, `remove`, `hide`, `show`,
 	// `profile`.
 	Op string `json:"op,omitzero"`
 	// The job applies only if this is greater than the version stored for the member and the board, or of
@@ -363,7 +369,8 @@ type EntryInput struct {
 	Member string `json:"member,omitzero"`
 	Score  Score  `json:"score,omitzero"`
 	// `set` replaces the score, `best` replaces a worse one, `incr` adds to it key by key, from zero for a
-	// new member. Default: the board's `policy`. One of `set`, `best`, `incr`, `remove`, `hide`, `show`.
+	// new member; `create` sets it if the member has no entry, and `update` if it has one. Default: the
+	// board's `policy`. One of `set`, `best`, `incr`, `create`, `update`, `remove`, `hide`, `show`.
 	Op string `json:"op,omitzero"`
 	// The job applies only if this is greater than the version stored for the member and the board, or of
 	// the profile, so that a repetition counts once. Of jobs that overtake each other the older one is
@@ -1433,7 +1440,8 @@ type MemberBoardsQuery struct {
 	// current instance of each window of a board that `boards` names; without `boards`, for every instance
 	// that holds an entry of the member.
 	Windows string `query:"windows"`
-	// Up to 1000 boards. Without it, all boards that the member is on, up to 1000 at a time.
+	// Up to 1000 boards. A comma within a name is percent-encoded. Without it, all boards that the member
+	// is on, up to 1000 at a time.
 	Boards []string `query:"boards"`
 	// The `next_cursor` of the page before, without `boards`; empty means the first page.
 	Cursor string `query:"cursor"`

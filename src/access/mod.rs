@@ -14,4 +14,4 @@ pub use grant::Grant;
 pub use profile_access::ProfileAccess;
 pub use scope::Scope;
 pub use secret::{Digest, InvalidSecret, SECRET_CHARS_MIN, Secret};
-pub use tokens::{ActiveTokens, CONFINED_BOARDS_MAX, InvalidTokens, Tokens};
+pub use tokens::{ActiveTokens, CONFINED_BOARDS_MAX, InvalidTokens, NO_PATTERN, Tokens, is_pattern};

@@ -13,6 +13,7 @@ use crate::access::grant::Grant;
 use crate::access::profile_access::ProfileAccess;
 use crate::access::scope::Scope;
 use crate::access::secret::{Digest, Secret};
+use crate::types::BoardName;
 
 /// The most tokens. Each request is compared with all of them.
 const TOKENS_MAX: usize = 1_000;
@@ -20,6 +21,16 @@ const TOKENS_MAX: usize = 1_000;
 /// The limit on boards of a token with prefixes, unless its line has another one. Several such tokens share a
 /// node, and none may use up the boards of all.
 pub const CONFINED_BOARDS_MAX: u32 = 1_000;
+
+/// Why a prefix of board names is refused that [`is_pattern`].
+pub const NO_PATTERN: &str =
+    "a prefix of board names has no * at its end: \"eu-\" is that of all boards whose names begin with eu-";
+
+/// Whether a prefix of board names is one of shells. Names may have stars, but where a prefix ends with one,
+/// it stands for all names that go on, and would match next to none.
+pub fn is_pattern(prefix: &str) -> bool {
+    prefix.ends_with('*')
+}
 
 /// Why a list of tokens cannot be used; the text says what to do. It names lines and repeats nothing of what
 /// is in them, not even names: somebody may have pasted a token to a wrong place, and messages go into logs.
@@ -128,13 +139,9 @@ impl Tokens {
                                token loses what confines it. Move its line to the end of the table";
                 return Err(at(of_digest, problem.to_owned()));
             }
-            // An empty list would allow nothing, and an empty prefix everything. Nobody means either.
-            let means_nothing =
-                |list: &[String]| list.is_empty() || list.iter().any(|prefix| !is_prefix(prefix));
-            if let Some(list) = board_prefixes.as_ref().filter(|list| means_nothing(list.get_ref())) {
-                let problem = "board_prefixes must be a list of prefixes of board names, such as \
-                               [\"eu-\"]; leave it out to allow all boards";
-                return Err(at(list.span().start, problem.to_owned()));
+            if let Some(list) = &board_prefixes {
+                check_prefixes(list.get_ref())
+                    .map_err(|problem| at(list.span().start, problem.to_owned()))?;
             }
             let board_prefixes = board_prefixes.map(Spanned::into_inner);
             let max_boards = max_boards.map(Spanned::into_inner);
@@ -205,9 +212,19 @@ fn line_at(text: &str, before: usize) -> usize {
     1 + text.bytes().take(before).filter(|byte| *byte == b'\n').count()
 }
 
-/// Whether some board's name begins like that.
-fn is_prefix(text: &str) -> bool {
-    crate::types::BoardName::new(text).is_ok()
+/// What is wrong with a list of prefixes.
+fn check_prefixes(list: &[String]) -> Result<(), &'static str> {
+    // An empty list would allow nothing, and an empty prefix everything. Nobody means either.
+    if list.is_empty() || !list.iter().all(|prefix| BoardName::new(prefix).is_ok()) {
+        return Err(
+            "board_prefixes must be a list of prefixes of board names, such as [\"eu-\"]; leave it out to \
+                    allow all boards",
+        );
+    }
+    if list.iter().any(|prefix| is_pattern(prefix)) {
+        return Err(NO_PATTERN);
+    }
+    Ok(())
 }
 
 /// The tokens in force. They may be replaced while requests are judged by them.
@@ -296,7 +313,10 @@ mod tests {
             (line("a", "read", HASH, "name = \"rkt_1\""), "line 4 is wrong: the key is given twice"),
             (line("a", "read", HASH, "board_prefixes = []"), "leave it out"),
             (line("a", "read", HASH, "board_prefixes = [\"\"]"), "leave it out"),
-            (line("a", "read", HASH, "board_prefixes = [\"eu*\"]"), "leave it out"),
+            (line("a", "read", HASH, "board_prefixes = [\"eu \"]"), "leave it out"),
+            (line("a", "read", HASH, "board_prefixes = [\".eu\"]"), "leave it out"),
+            (line("a", "read", HASH, "board_prefixes = [\"eu-\", \"eu*\"]"), "has no * at its end"),
+            (line("a", "read", HASH, "board_prefixes = [\"*\"]"), "has no * at its end"),
             (
                 line("a", "read", HASH, "max_boards = -1"),
                 "optionally board_prefixes, max_boards and profiles",

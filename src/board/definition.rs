@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use crate::types::{MAX_KEYS, Timestamp, quoted};
+use crate::types::{MAX_KEYS, Number, Timestamp, quoted};
 use crate::window::{InvalidSeasons, Seasons, Window, length_text};
 
 /// The most closed window instances a board may keep per kind.
@@ -41,6 +41,24 @@ impl Order {
     }
 }
 
+/// What numbers a key has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum KeyType {
+    /// Exact signed 64-bit integers.
+    Integer,
+    /// IEEE doubles, without those that are no number.
+    Float,
+}
+
+impl KeyType {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Integer => "integer",
+            Self::Float => "float",
+        }
+    }
+}
+
 /// What becomes of an increment that would take a key beyond a bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Beyond {
@@ -64,9 +82,10 @@ impl Beyond {
 pub struct Key {
     pub name: String,
     pub order: Order,
-    /// The least value a job may lead to, inclusive.
+    pub key_type: KeyType,
+    /// The least value a job may lead to, inclusive, as [`Key::ordered`] has it. `i64::MIN`: any.
     pub min: i64,
-    /// The greatest value a job may lead to, inclusive.
+    /// The greatest value a job may lead to, inclusive, as [`Key::ordered`] has it. `i64::MAX`: any.
     pub max: i64,
     /// What an `incr` to less than `min` does.
     pub below_min: Beyond,
@@ -80,6 +99,7 @@ impl Key {
         Self {
             name: "score".to_owned(),
             order: Order::Descending,
+            key_type: KeyType::Integer,
             min: i64::MIN,
             max: i64::MAX,
             below_min: Beyond::Reject,
@@ -113,16 +133,21 @@ pub enum Ties {
     First,
     /// The latest to reach it.
     Last,
-    /// The smallest id, byte by byte; also the final tie-break of the other two.
+    /// The smallest id, byte by byte; also the final tie-break of the two above.
     Member,
+    /// The greatest id, byte by byte.
+    MemberDesc,
 }
 
 impl Ties {
+    pub const ALL: [Self; 4] = [Self::First, Self::Last, Self::Member, Self::MemberDesc];
+
     pub fn name(self) -> &'static str {
         match self {
             Self::First => "first",
             Self::Last => "last",
             Self::Member => "member",
+            Self::MemberDesc => "member_desc",
         }
     }
 }
@@ -205,7 +230,9 @@ pub enum InvalidDefinition {
     #[error("key names must be 1 to 64 bytes long and differ from each other; got {}", quoted(.0))]
     KeyName(String),
     #[error("a key's min must not be above its max; {name} has min {min} and max {max}")]
-    KeyRange { name: String, min: i64, max: i64 },
+    KeyRange { name: String, min: Number, max: Number },
+    #[error("a key's min and max must be signed 64-bit integers, or their decimal strings; got {0}")]
+    KeyBound(Number),
     #[error("keep must be 0 to {MAX_KEEP}; got {0}")]
     Keep(u32),
     #[error("utc_offset must be between -18:00 and +18:00; got {0} minutes east of UTC")]
@@ -264,8 +291,8 @@ impl Definition {
                 return Err(InvalidDefinition::KeyName(key.name.clone()));
             }
             if key.min > key.max {
-                let Key { name, min, max, .. } = key.clone();
-                return Err(InvalidDefinition::KeyRange { name, min, max });
+                let (min, max) = (key.number(key.min), key.number(key.max));
+                return Err(InvalidDefinition::KeyRange { name: key.name.clone(), min, max });
             }
         }
         if self.keep > MAX_KEEP {
@@ -306,13 +333,15 @@ impl Definition {
     /// What does not fit a board of the kind `top_k`.
     fn broken_rule_of_top_k(&self) -> Option<&'static str> {
         let is_ascending = self.keys.iter().any(|key| key.order == Order::Ascending);
+        let has_float = self.keys.iter().any(|key| key.key_type == KeyType::Float);
         let rules = [
             (self.capacity.is_none(), "a capacity, which is how many members it keeps: send one"),
             (self.keys.len() > 1, "one key: send one, or leave keys out"),
             (is_ascending, "a key whose order is desc: it keeps those with the greatest counts"),
+            (has_float, "a key of the type integer: it counts, and sums of doubles are rounded"),
             (self.policy != Policy::Incr, "the policy incr: it counts, and keeps no scores that are set"),
             (
-                self.ties == Ties::Member,
+                matches!(self.ties, Ties::Member | Ties::MemberDesc),
                 "ties of first or last: an entry's error comes before its id among equal scores",
             ),
             (self.movement, "no movement: that would have to be kept of members that are gone"),
@@ -449,7 +478,10 @@ impl Definition {
 
     /// Without all that can change.
     fn fixed(&self) -> Self {
-        let unbounded = |key: &Key| Key { name: key.name.clone(), order: key.order, ..Key::score() };
+        let unbounded = |key: &Key| {
+            let Key { order, key_type, .. } = *key;
+            Key { name: key.name.clone(), order, key_type, ..Key::score() }
+        };
         Self {
             keys: self.keys.iter().map(unbounded).collect(),
             policy: Policy::Set,

@@ -19,8 +19,8 @@ mod told;
 mod tests;
 
 pub use definition::{
-    Beyond, DEFAULT_GRACE_MICROS, Definition, INSTANCES_MAX, InvalidDefinition, Key, Kind, MAX_CAPACITY,
-    MAX_DURATION_MICROS, MAX_KEEP, MIN_TTL_MICROS, OPEN_INSTANCES_MAX, Order, Policy, Ties,
+    Beyond, DEFAULT_GRACE_MICROS, Definition, INSTANCES_MAX, InvalidDefinition, Key, KeyType, Kind,
+    MAX_CAPACITY, MAX_DURATION_MICROS, MAX_KEEP, MIN_TTL_MICROS, OPEN_INSTANCES_MAX, Order, Policy, Ties,
 };
 pub use patch::{DefinitionPatch, Field, KeyPatch, SeasonsPatch};
 pub use scores::{ScoreRefused, decode, encode};

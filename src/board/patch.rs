@@ -3,8 +3,10 @@
 //! Knows: what each field becomes, of a board that is there and of one that is new. Must not know: which
 //! changes are allowed ([`Definition::agrees_with`]), or how a request is written.
 
-use crate::board::definition::{Beyond, Definition, InvalidDefinition, Key, Kind, Order, Policy, Ties};
-use crate::types::Timestamp;
+use crate::board::definition::{
+    Beyond, Definition, InvalidDefinition, Key, KeyType, Kind, Order, Policy, Ties,
+};
+use crate::types::{Double, Number, Timestamp};
 use crate::window::{Seasons, Window};
 
 /// What a request says of a field.
@@ -33,8 +35,9 @@ impl<T> Field<T> {
 pub struct KeyPatch {
     pub name: String,
     pub order: Field<Order>,
-    pub min: Field<i64>,
-    pub max: Field<i64>,
+    pub key_type: Field<KeyType>,
+    pub min: Field<Number>,
+    pub max: Field<Number>,
     pub below_min: Field<Beyond>,
     pub above_max: Field<Beyond>,
 }
@@ -74,8 +77,8 @@ impl DefinitionPatch {
     /// `known`: the board's definition. `None`: it is new.
     ///
     /// # Errors
-    /// When regular seasons are begun without saying when, or how long they are. What else makes a definition
-    /// invalid, [`Definition::validate`] says.
+    /// When a bound is no number of its key; or regular seasons are begun without saying when, or how long
+    /// they are. What else makes a definition invalid, [`Definition::validate`] says.
     pub fn onto(self, known: Option<&Definition>) -> Result<Definition, InvalidDefinition> {
         let default = Definition::default();
         let mut asked = known.cloned().unwrap_or_default();
@@ -83,7 +86,9 @@ impl DefinitionPatch {
         asked.keys = match self.keys {
             Field::Absent => asked.keys,
             Field::Default => default.keys,
-            Field::Value(keys) => keys.into_iter().map(|key| key.onto(&asked.keys)).collect(),
+            Field::Value(keys) => {
+                keys.into_iter().map(|key| key.onto(&asked.keys)).collect::<Result<_, _>>()?
+            }
         };
         self.kind.set(&mut asked.kind, default.kind);
         self.policy.set(&mut asked.policy, default.policy);
@@ -128,16 +133,29 @@ fn optional<T>(field: Field<T>) -> Field<Option<T>> {
 }
 
 impl KeyPatch {
-    fn onto(self, known: &[Key]) -> Key {
+    fn onto(self, known: &[Key]) -> Result<Key, InvalidDefinition> {
         let default = Key { name: self.name, ..Key::score() };
         let mut key =
             known.iter().find(|key| key.name == default.name).cloned().unwrap_or_else(|| default.clone());
         self.order.set(&mut key.order, default.order);
-        self.min.set(&mut key.min, default.min);
-        self.max.set(&mut key.max, default.max);
+        self.key_type.set(&mut key.key_type, default.key_type);
+        // The bound that excludes nothing is none.
+        let bound = |bound: Field<Number>, none: Double, key: &Key| match bound {
+            Field::Absent => Ok(Field::Absent),
+            Field::Default => Ok(Field::Default),
+            Field::Value(number) if key.key_type == KeyType::Float && number.double() == none => {
+                Ok(Field::Default)
+            }
+            Field::Value(number) => match key.ordered(number) {
+                Ok(ordered) => Ok(Field::Value(ordered)),
+                Err(_) => Err(InvalidDefinition::KeyBound(number)),
+            },
+        };
+        bound(self.min, Double::NEGATIVE_INFINITY, &key)?.set(&mut key.min, default.min);
+        bound(self.max, Double::INFINITY, &key)?.set(&mut key.max, default.max);
         self.below_min.set(&mut key.below_min, default.below_min);
         self.above_max.set(&mut key.above_max, default.above_max);
-        key
+        Ok(key)
     }
 }
 
@@ -170,12 +188,13 @@ impl From<Definition> for DefinitionPatch {
         let Definition { keys, kind, policy, ties, windows, seasons, utc_offset_minutes, .. } = definition;
         let Definition { keep, grace_micros, entry_ttl_micros, capacity, movement, .. } = definition;
         let key = |key: Key| KeyPatch {
-            name: key.name,
             order: Field::Value(key.order),
-            min: Field::Value(key.min),
-            max: Field::Value(key.max),
+            key_type: Field::Value(key.key_type),
+            min: Field::Value(key.number(key.min)),
+            max: Field::Value(key.number(key.max)),
             below_min: Field::Value(key.below_min),
             above_max: Field::Value(key.above_max),
+            name: key.name,
         };
         let seasons = match seasons {
             None => Field::Default,

@@ -1,7 +1,8 @@
 //! Words, definitions that may follow one another, and when instances are open.
 
 use super::*;
-use crate::types::{Score, Timestamp};
+use crate::tree::{IDS_DESCEND, compare_ids};
+use crate::types::{Double, Number, Score, Timestamp};
 use crate::window::{Instance, Seasons, Window};
 
 const DAY: i64 = 24 * 60 * 60 * 1_000_000;
@@ -296,4 +297,124 @@ fn the_tie_break_follows_the_rule() {
     assert!(words(Ties::Last, 2, "b").as_slice() < words(Ties::Last, 1, "a").as_slice());
     assert!(words(Ties::Member, 2, "a").as_slice() < words(Ties::Member, 1, "b").as_slice());
     assert_eq!(words(Ties::Member, 2, "12345678a"), words(Ties::Member, 1, "12345678b"));
+    assert!(words(Ties::MemberDesc, 2, "b").as_slice() < words(Ties::MemberDesc, 1, "a").as_slice());
+    // Ids that the words do not tell apart descend where the rule says so, and only there.
+    for ties in Ties::ALL {
+        for (smaller, greater) in
+            [("1234567a", "1234567b"), ("a", "ab"), ("日本語1", "日本語2"), ("~", "\u{10ffff}")]
+        {
+            let [one, other] = [smaller, greater].map(|id| words(ties, 1, id));
+            let order = one
+                .cmp(&other)
+                .then_with(|| compare_ids(one.as_slice(), smaller.as_bytes(), greater.as_bytes()));
+            assert_eq!(order.is_gt(), ties == Ties::MemberDesc, "{ties:?} {smaller} {greater}");
+        }
+    }
+    for micros in [0, Timestamp::MAX.as_micros()] {
+        for ties in [Ties::First, Ties::Last] {
+            let words = words(ties, micros, "a");
+            assert!(words.as_slice().last().is_some_and(|last| *last < IDS_DESCEND), "{ties:?} {micros}");
+        }
+    }
+}
+
+mod doubles {
+    #![allow(clippy::float_cmp, reason = "the same double is what must come back")]
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn double() -> impl Strategy<Value = f64> {
+        let special =
+            vec![0.0, -0.0, 5e-324, -5e-324, 0.1, f64::MAX, f64::MIN, f64::INFINITY, f64::NEG_INFINITY];
+        prop_oneof![
+            prop::sample::select(special),
+            any::<f64>().prop_filter("a number", |value| !value.is_nan())
+        ]
+    }
+
+    fn score(value: f64) -> Score {
+        let number = Number::Float(Double::new(value).expect("a number"));
+        Score::of_numbers(&[number]).expect("one key")
+    }
+
+    fn board(order: Order) -> Definition {
+        let key = Key { key_type: KeyType::Float, order, ..Key::score() };
+        Definition { keys: vec![key], ..Definition::default() }
+    }
+
+    fn value(score: &Score) -> f64 {
+        match score.numbers().next() {
+            Some(Number::Float(double)) => double.value(),
+            other => panic!("{other:?} is no double"),
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn words_of_doubles_ascend_from_best_to_worst_and_come_back(a in double(), b in double()) {
+            for order in [Order::Ascending, Order::Descending] {
+                let board = board(order);
+                let [one, other] = [a, b].map(|value| board.score_words(&score(value)));
+                let expect = if order == Order::Ascending { a.partial_cmp(&b) } else { b.partial_cmp(&a) };
+                prop_assert_eq!(Some(one.cmp(&other)), expect);
+                prop_assert_eq!(value(&board.score_of(one.as_slice())), a);
+            }
+        }
+
+        #[test]
+        fn doubles_add_as_doubles_do(a in double(), b in double()) {
+            let sum = board(Order::Descending).add(Some(&score(a)), &score(b));
+            if (a + b).is_nan() {
+                prop_assert_eq!(sum, Err(ScoreRefused::NotANumber));
+            } else {
+                prop_assert_eq!(value(&sum.expect("a number")), a + b);
+            }
+        }
+
+        #[test]
+        fn an_integer_is_the_nearest_double_where_doubles_are(integer: i64) {
+            let sent = Score::new(&[integer]).expect("one key");
+            let board = board(Order::Descending);
+            let typed = board.typed(&sent).expect("it is a number");
+            #[allow(clippy::cast_precision_loss, clippy::as_conversions, reason = "that is what is compared")]
+            let expect = integer as f64;
+            prop_assert_eq!(value(&typed), expect);
+            prop_assert_eq!(Definition::default().typed(&sent), Ok(std::borrow::Cow::Borrowed(&sent)));
+        }
+    }
+
+    #[test]
+    fn sums_of_doubles_stop_at_a_bound_that_clamps() {
+        let ordered = |value| Double::new(value).expect("a number").ordered();
+        let mut board = board(Order::Descending);
+        board.keys[0] = Key {
+            min: ordered(-0.5),
+            max: ordered(99.5),
+            below_min: Beyond::Clamp,
+            above_max: Beyond::Clamp,
+            ..board.keys[0].clone()
+        };
+        for (step, expect) in
+            [(0.25, 0.25), (1e9, 99.5), (f64::INFINITY, 99.5), (-0.75, -0.5), (f64::MIN, -0.5)]
+        {
+            assert_eq!(value(&board.add(None, &score(step)).expect("a number")), expect, "{step}");
+        }
+        assert_eq!(board.admit(&score(99.75)), Err(ScoreRefused::OutOfRange));
+        assert_eq!(board.admit(&score(99.5)), Ok(()));
+    }
+
+    #[test]
+    fn the_type_of_a_key_never_changes() {
+        let float = board(Order::Descending);
+        assert!(!float.agrees_with(&Definition::default()));
+        assert_eq!(
+            float.differences(&Definition::default()),
+            ["the type of key score is float, not integer"]
+        );
+        let counting = Definition { kind: Kind::TopK, policy: Policy::Incr, capacity: Some(3), ..float };
+        let refused = counting.validate().expect_err("it counts").to_string();
+        assert!(refused.contains("a key of the type integer"), "{refused}");
+    }
 }

@@ -1,21 +1,38 @@
 //! A definition in words, for clients that sent what does not fit it.
 
 use crate::board::definition::{Definition, Key};
-use crate::types::{Score, quoted};
+use crate::board::scores::ScoreRefused;
+use crate::types::{Number, Score, quoted};
 use crate::window::Seasons;
 
 impl Definition {
+    /// Why a score that [`Definition::typed`] refuses is none of this board, for the client that
+    /// sent it in JSON.
+    pub fn refused(&self, refused: ScoreRefused, found: &Score) -> String {
+        match refused {
+            ScoreRefused::KeyCount => self.not_a_score(found),
+            other => format!("not a score: {other}"),
+        }
+    }
+
+    /// The same in a query.
+    pub fn refused_in_query(&self, refused: ScoreRefused, found: &Score) -> String {
+        match refused {
+            ScoreRefused::KeyCount => self.not_a_score_in_query(found),
+            other => format!("not a score: {other}"),
+        }
+    }
+
     /// What a score of this board looks like in JSON, for a client that sent one with another number of keys.
-    pub fn not_a_score(&self, found: &Score) -> String {
+    pub(super) fn not_a_score(&self, found: &Score) -> String {
         let keys = self.score_example();
         let form = if keys.len() == 1 { keys.concat() } else { format!("[{}]", keys.join(", ")) };
         format!("{}: send {form}, not {found}{}", self.keys_told(), self.default_told())
     }
 
-    /// The same in a query.
-    pub fn not_a_score_in_query(&self, found: &Score) -> String {
+    pub(super) fn not_a_score_in_query(&self, found: &Score) -> String {
         let form = |keys: Vec<String>| format!("score={}", keys.join(","));
-        let found = form(found.keys().iter().map(i64::to_string).collect());
+        let found = form(found.numbers().map(|number| number.to_string()).collect());
         let example = form(self.score_example());
         format!("{}: send {example}, not {found}{}", self.keys_told(), self.default_told())
     }
@@ -40,9 +57,13 @@ impl Definition {
     /// A value for each key.
     fn score_example(&self) -> Vec<String> {
         // 1200 points in a minute and a half, or what of them the bounds allow.
-        let examples = [1_200, 90_000].into_iter().chain(std::iter::repeat(0));
+        let examples = [1_200, 90_000].into_iter().chain(std::iter::repeat(0)).map(Number::Integer);
         let keys = self.keys.iter().zip(examples);
-        keys.map(|(key, example)| example.clamp(key.min, key.max).to_string()).collect()
+        let within = |(key, example): (&Key, Number)| {
+            let ordered = key.ordered(example).unwrap_or_default();
+            key.number(ordered.clamp(key.min, key.max)).to_string()
+        };
+        keys.map(within).collect()
     }
 
     /// In what `asked` differs from this, of all that can never change: how it is, and how it would be.
@@ -58,6 +79,8 @@ impl Definition {
                 differ(&format!("the name of key {number}"), quoted(&key.name), quoted(&asked.name));
                 let order = format!("the order of key {}", key.name);
                 differ(&order, key.order.name().to_owned(), asked.order.name().to_owned());
+                let type_of = format!("the type of key {}", key.name);
+                differ(&type_of, key.key_type.name().to_owned(), asked.key_type.name().to_owned());
             }
         } else {
             let names = |keys: &[Key]| {

@@ -73,10 +73,11 @@ impl BoardLine {
 
     /// Without an end of line.
     pub fn json(&self) -> String {
-        // The names of boards and instances have nothing to escape.
+        // The names of instances have nothing to escape.
         let of_rows = self.instance.map(ExportedInstance::json).unwrap_or_default();
         let safe = if self.spreadsheet_safe { r#""spreadsheet_safe":true,"# } else { "" };
-        format!(r#"{{"board":"{}",{of_rows}{safe}"definition":{}}}"#, self.board, self.definition)
+        let board = json!(self.board.as_str());
+        format!(r#"{{"board":{board},{of_rows}{safe}"definition":{}}}"#, self.definition)
     }
 
     /// Whether a board of this definition, of which the rest may change, is the same.

@@ -180,6 +180,7 @@ fn install_metrics() -> Result<PrometheusHandle, Failure> {
     names::describe_questions();
     names::describe_summaries();
     names::describe_live();
+    names::describe_redis();
     names::describe_disk();
     names::describe_traces();
     metrics::gauge!(names::BUILD_INFO, "version" => env!("CARGO_PKG_VERSION")).set(1.0);

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::Subcommand;
 
-use crate::access::{ProfileAccess, Scope, Secret};
+use crate::access::{NO_PATTERN, ProfileAccess, Scope, Secret, is_pattern};
 use crate::cli::Failure;
 use crate::types::BoardName;
 
@@ -50,7 +50,7 @@ struct Line {
     #[arg(long, value_parser = parse_name)]
     name: String,
     /// Confines the token to boards whose names begin with this prefix; may be given several times
-    #[arg(long = "board-prefix", value_name = "PREFIX", value_parser = BoardName::new)]
+    #[arg(long = "board-prefix", value_name = "PREFIX", value_parser = parse_prefix)]
     board_prefixes: Vec<BoardName>,
     /// The number of boards, among those that the token gives access to, from which on it cannot create
     /// another, neither by a job nor by a definition [default: 1000 with --board-prefix, otherwise the limit
@@ -106,8 +106,8 @@ impl Line {
             writeln!(text, "{key} = {value}").expect("writing to a string does not fail");
         };
         if !self.board_prefixes.is_empty() {
-            let quoted: Vec<_> = self.board_prefixes.iter().map(|prefix| format!("\"{prefix}\"")).collect();
-            key("board_prefixes", format!("[{}]", quoted.join(", ")));
+            let prefixes = self.board_prefixes.iter().map(|prefix| prefix.as_str().into()).collect();
+            key("board_prefixes", toml::Value::Array(prefixes).to_string());
         }
         if let Some(most) = self.max_boards {
             key("max_boards", most.to_string());
@@ -118,6 +118,13 @@ impl Line {
         key("sha256", format!("\"{}\"", secret.digest()));
         text
     }
+}
+
+fn parse_prefix(text: &str) -> Result<BoardName, String> {
+    if is_pattern(text) {
+        return Err(NO_PATTERN.to_owned());
+    }
+    BoardName::new(text).map_err(|why| why.to_string())
 }
 
 /// A name that needs no escapes.
@@ -189,7 +196,7 @@ mod tests {
     fn the_lines_let_their_token_in() {
         let secret = Secret::random().expect("random numbers");
         for (prefixes, max_boards, profiles) in
-            [(&["eu-", "demo"][..], Some(7), Some(ProfileAccess::Read)), (&[], None, None)]
+            [(&["eu-", "demo", "a\"b'{c},[*]x"][..], Some(7), Some(ProfileAccess::Read)), (&[], None, None)]
         {
             let line = line(prefixes, max_boards, profiles);
             let tokens = Tokens::parse(&line.toml(&secret)).expect("good lines");

@@ -54,6 +54,8 @@ pub enum ConfigError {
         "other machines can reach {0}, and requests need no token: make a token with ranktree token new and pass --tokens FILE, or pass --insecure if everybody who reaches the port may do everything"
     )]
     Exposed(SocketAddr),
+    #[error("--redis-listen: {expected}; got {got}")]
+    RedisListen { expected: &'static str, got: String },
     #[error("{0}: {1}")]
     Traces(&'static str, SettingsError),
     #[error(

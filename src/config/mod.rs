@@ -3,8 +3,8 @@
 //! The only module that reads the environment, through clap. Must not know what the settings do.
 //!
 //! # Adding a setting
-//! A setting is one field of one group ([`HttpArgs`], [`NatsArgs`], [`StorageArgs`], [`DataArgs`],
-//! [`BoardArgs`], [`TracesArgs`]):
+//! A setting is one field of one group ([`HttpArgs`], [`RedisListenArgs`], [`NatsArgs`], [`StorageArgs`],
+//! [`DataArgs`], [`BoardArgs`], [`TracesArgs`]):
 //!
 //! ```ignore
 //! /// Replicas of streams that are created
@@ -52,6 +52,7 @@ mod misspelt_variables;
 mod nats;
 mod nats_access;
 mod proxy;
+mod redis;
 mod serve;
 mod traces;
 
@@ -68,6 +69,7 @@ pub use misspelt_variables::misspelt_variables;
 pub use nats::{NatsArgs, check_prefix};
 pub use nats_access::NatsAccessArgs;
 pub use proxy::{NamedProxy, ProxyVariables};
+pub use redis::RedisListenArgs;
 pub use serve::{ServeArgs, ServeConfig};
 pub use traces::TracesArgs;
 

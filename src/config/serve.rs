@@ -6,9 +6,11 @@ use std::time::Duration;
 use clap::Args;
 
 use crate::config::{
-    BoardArgs, ConfigError, DataArgs, FileArgs, HttpArgs, HttpConfig, NatsArgs, StorageArgs, TracesArgs,
+    BoardArgs, ConfigError, DataArgs, FileArgs, HttpArgs, HttpConfig, NatsArgs, RedisListenArgs, StorageArgs,
+    TracesArgs,
 };
 use crate::queue::nats;
+use crate::redis::ListenAddress;
 use crate::traces;
 use crate::types::{MAX_SHARDS, NodeName, ShardSet};
 
@@ -36,6 +38,8 @@ pub struct ServeArgs {
     pub boards: BoardArgs,
     #[command(flatten, next_help_heading = "HTTP")]
     pub http: HttpArgs,
+    #[command(flatten, next_help_heading = "Redis")]
+    pub redis: RedisListenArgs,
     #[command(flatten, next_help_heading = "NATS")]
     pub nats: NatsArgs,
     /// Resume this shard although its stream does not continue where the shard stopped. Missing messages are
@@ -66,6 +70,8 @@ pub struct ServeArgs {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServeConfig {
     pub http: HttpConfig,
+    /// Where Redis' protocol is listened for; `None`: nowhere.
+    pub redis_listen: Option<ListenAddress>,
     pub data_dir: PathBuf,
     /// 1 to 64. `None`: 1 for a node that owns every shard; for others, what the streams say.
     pub shards: Option<u16>,
@@ -101,6 +107,7 @@ impl ServeConfig {
             own,
             node,
             boards,
+            redis,
             nats,
             accept_gap,
             accept_diverged,
@@ -140,8 +147,10 @@ impl ServeConfig {
         if accepts_gap && nats.is_none() {
             return Err(ConfigError::AcceptGapWithoutNats);
         }
+        let http = http.resolve()?;
         Ok(Self {
-            http: http.resolve()?,
+            redis_listen: redis.resolve(&http)?,
+            http,
             data_dir: data.data_dir,
             shards,
             own,

@@ -11,7 +11,6 @@ mod render;
 mod guard;
 
 mod api;
-mod turn;
 
 mod request;
 
@@ -30,17 +29,14 @@ pub use api::Api;
 pub use guard::limits::Limits;
 pub use guard::origin::{AllowedOrigins, InvalidOrigin, Origin};
 pub use guard::watchers::WatcherLimits;
+pub use render::fields::score as write_score;
 pub use render::problem::Problem;
 pub use render::reply::Reply;
 pub use render::results::reply as reply_of_jobs;
 pub use request::body::BODY_BYTES_MAX;
 pub use request::definition::{json as definition_json, of_json as definition_of_json, offset_minutes};
-pub use request::job_list::decode as decode_jobs;
+pub use request::job_list::{check_numbers, decode as decode_jobs};
 pub use request::params::invalid_value;
 pub use resources::scrapes::RenderMetrics;
 pub use routing::routes::{openapi_json, router};
-pub use server::connection_limit::ConnectionLimits;
 pub use server::listener::{Serving, serve};
-pub use server::threads::Threads;
-pub use server::timeouts::ClientTimeouts;
-pub use server::tls::{InvalidPair, Tls};

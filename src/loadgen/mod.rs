@@ -28,4 +28,4 @@ pub use run::{Ended, LoadError, Plan, Target, run};
 pub use schedule::Schedule;
 pub use summary::{Summary, human_time};
 pub use tally::Interval;
-pub use workload::{Distribution, MEMBERS_MAX, Message, OpMix, Operation, Read, Spec, Workload};
+pub use workload::{Distribution, MEMBERS_MAX, Message, OpMix, Operation, Read, Spec, Workload, encoded};

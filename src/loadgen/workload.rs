@@ -6,6 +6,8 @@
 use std::ops::Range;
 
 use bytes::Bytes;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde_json::json;
 
 use crate::job::{MAX_JOBS_PER_MESSAGE, Op};
 use crate::loadgen::random::{Random, Zipf};
@@ -140,7 +142,9 @@ impl Workload {
             Distribution::Zipf(exponent) => Some(Zipf::new(spec.members, exponent)),
         };
         let heads = spec.boards.iter();
-        let heads = heads.map(|board| format!(r#"{{"board":"{board}","member":""#).into_bytes()).collect();
+        let head =
+            |board: &BoardName| format!(r#"{{"board":{},"member":""#, json!(board.as_str())).into_bytes();
+        let heads = heads.map(head).collect();
         let open = (0..spec.shards.unwrap_or(1).max(1)).map(|_| Open::default()).collect();
         let random = Random::new(spec.seed);
         let random_of_reads = Random::new(!spec.seed);
@@ -187,7 +191,8 @@ impl Workload {
     fn next_read(&mut self) -> Read {
         let random = &mut self.random_of_reads;
         let board = board(&self.spec, random);
-        let board = self.spec.boards.get(board).expect("a board's place is below their count");
+        let board =
+            encoded(self.spec.boards.get(board).expect("a board's place is below their count").as_str());
         let kind = random.below(4);
         let read = |path: String| {
             let parameters = &self.spec.read_parameters;
@@ -247,11 +252,18 @@ impl Open {
     }
 }
 
+/// A board's name in a path.
+pub fn encoded(board: &str) -> String {
+    // Most names need no escapes, and are to be read in messages.
+    const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b':');
+    utf8_percent_encode(board, ESCAPED).to_string()
+}
+
 impl Spec {
     /// The path that a message of one job can be put to.
     pub fn path_of(&self, message: &Message) -> String {
         let (board, member) = message.first;
-        let board = self.boards.get(board).expect("a board's place is below their count");
+        let board = encoded(self.boards.get(board).expect("a board's place is below their count").as_str());
         let id = member_id(member);
         format!("/v1/boards/{board}/members/{}", std::str::from_utf8(&id).expect("a letter and digits"))
     }

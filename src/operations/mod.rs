@@ -12,7 +12,7 @@
 //! - `reads`: reads, the waits before them, and metadata
 //! - `write`: jobs to shards, and their results back in order. `write_options` says how long a write waits,
 //!   `publish` sends messages, `remote` has other nodes apply jobs, `results` says what came of each, in the
-//!   windows of `entered`
+//!   windows of `entered`; `score_change` what of that a front end is told that speaks of scores alone
 //! - `boards`: definitions, clears and drops; `would_drop`: what a definition would take away;
 //!   `board_repair`: completes what a crash interrupted; `trim`: removes entries
 
@@ -30,6 +30,7 @@ mod entered;
 mod publish;
 mod remote;
 mod results;
+mod score_change;
 mod write;
 
 mod boards;
@@ -50,6 +51,7 @@ pub use reads::Reading;
 #[cfg(test)]
 pub use remote::{RemoteOutcome, read_answer};
 pub use results::JobResult;
+pub use score_change::ScoreChange;
 pub use shared::{Cluster, Operations};
 pub use trim::Removed;
 pub use write::Written;

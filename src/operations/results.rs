@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 
 use crate::job::{Job, Metadata, Reject, Targets};
 use crate::operations::publish::{SettledJob, SettledMessage};
+use crate::operations::score_change::ScoreChange;
 use crate::operations::shared::Operations;
 use crate::query::{
     AddOtherShards, EntryChange, FoundOutcome, ListedMetadata, ReadError, ReadOptions, ShardHandle,
@@ -41,6 +42,8 @@ pub enum JobResult {
         /// if they did, and the entries kept changing meanwhile.
         unranked: Option<Vec<ShardId>>,
     },
+    /// What the job did to the score of its member, with [`OutcomeDetail::Scores`].
+    Scores(ScoreChange),
     /// A job about every board: how many boards the member was on, and how many of them it changed.
     Everywhere {
         boards: usize,
@@ -78,6 +81,7 @@ pub struct ReportedJob {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ReportKind {
     Entries { by_board: bool },
+    Scores,
     Changed { by_board: bool },
     Everywhere,
     Profile,
@@ -88,7 +92,8 @@ impl ReportedJob {
         let kind = match (&job.targets, detail) {
             (Targets::EveryBoard, _) => ReportKind::Everywhere,
             (Targets::Profile(_), _) => ReportKind::Profile,
-            (Targets::Boards(boards), OutcomeDetail::Rankings) => {
+            (Targets::Boards(boards), OutcomeDetail::Scores) if boards.len() == 1 => ReportKind::Scores,
+            (Targets::Boards(boards), OutcomeDetail::Rankings | OutcomeDetail::Scores) => {
                 ReportKind::Entries { by_board: boards.len() > 1 }
             }
             (Targets::Boards(boards), OutcomeDetail::Changed) => {
@@ -121,6 +126,7 @@ impl ReportedJob {
         };
         match self.kind {
             ReportKind::Entries { by_board } => unranked.map(|shards| changed(by_board, Some(shards))),
+            ReportKind::Scores => boards.first().map(|board| JobResult::Scores(ScoreChange::of(board))),
             ReportKind::Changed { by_board } => Some(changed(by_board, None)),
             ReportKind::Everywhere => Some(JobResult::Everywhere {
                 boards: boards.iter().map(|board| board.board.name.board()).collect::<BTreeSet<_>>().len(),

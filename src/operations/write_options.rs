@@ -45,7 +45,7 @@ pub fn answer_bytes_max(shard_count: u16, jobs: &[Job], options: WriteOptions) -
         let each = match options.detail {
             OutcomeDetail::Changed => CHANGED_BYTES_MAX,
             // An id may be all quotation marks.
-            OutcomeDetail::Rankings => {
+            OutcomeDetail::Rankings | OutcomeDetail::Scores => {
                 ENTRY_BYTES_MAX + MAX_METADATA_BYTES + as_of + 2 * job.member.as_bytes().len()
             }
         };

@@ -1,6 +1,8 @@
 //! How many entries have a first key within bounds, and how they spread.
 
-use crate::board::{Order, decode, encode};
+use thiserror::Error;
+
+use crate::board::{Definition, KeyType, Order, decode, encode};
 use crate::query::board_view::BoardView;
 use crate::query::find_place::find_place;
 use crate::query::instance::InstanceAsked;
@@ -10,11 +12,51 @@ use crate::query::read::ShardsRead;
 use crate::query::read_shards::ReadShards;
 use crate::query::remote_shards::ReadError;
 use crate::tree::Words;
-use crate::types::{AsOf, BoardName, MAX_KEYS};
+use crate::types::{AsOf, BoardName, Double, MAX_KEYS, NoInteger, Number};
 use crate::window::Instance;
 use crate::writer::{RegisteredBoard, Registry};
 
-/// Entries with a first key of `min..=max`.
+/// What the first key of entries lies between, inclusive. `None`: there is no bound.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bounds {
+    pub min: Option<Number>,
+    pub max: Option<Number>,
+}
+
+/// Why bounds are none of a board, in words for a client to read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum BoundsRefused {
+    #[error("{name}: {why}")]
+    NoInteger { name: &'static str, why: NoInteger },
+    #[error("min ({min}) is above max ({max}); exchange them")]
+    Crossed { min: Number, max: Number },
+}
+
+impl Bounds {
+    /// Both bounds as integers of the order of the board's first key.
+    ///
+    /// # Errors
+    /// When one is no integer and the key has integers, or nothing is between them.
+    pub fn of(&self, definition: &Definition) -> Result<(i64, i64), BoundsRefused> {
+        let ordered = |name, bound: Option<Number>, otherwise| {
+            let found = bound.map(|bound| ordered(definition, bound)).transpose();
+            Ok(found.map_err(|why| BoundsRefused::NoInteger { name, why })?.unwrap_or(otherwise))
+        };
+        let (least, most) = (ordered("min", self.min, i64::MIN)?, ordered("max", self.max, i64::MAX)?);
+        match (self.min, self.max) {
+            _ if least <= most => Ok((least, most)),
+            (Some(min), Some(max)) => Err(BoundsRefused::Crossed { min, max }),
+            _ => Ok((least, most)),
+        }
+    }
+}
+
+/// A value of the first key as an integer of its order.
+fn ordered(definition: &Definition, value: Number) -> Result<i64, NoInteger> {
+    definition.keys.first().map_or_else(|| value.integer(), |key| key.ordered(value))
+}
+
+/// Entries with a first key of `min..=max`, as integers of the key's order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bucket {
     pub min: i64,
@@ -100,6 +142,9 @@ pub async fn histogram(board: &BoardView<'_>, edges: &[i64]) -> Result<Histogram
 /// entries.
 pub async fn edges_over(board: &BoardView<'_>, buckets: u32) -> Result<Vec<i64>, ReadError> {
     let Some((least, greatest)) = extremes(board).await? else { return Ok(Vec::new()) };
+    if board.definition.keys.first().is_some_and(|key| key.key_type == KeyType::Float) {
+        return Ok(edges_of_doubles(least, greatest, buckets));
+    }
     // As 128 bits, because the span of 64-bit scores does not fit 64.
     let (least, greatest) = (i128::from(least), i128::from(greatest));
     let buckets = i128::from(buckets.max(1));
@@ -112,6 +157,25 @@ pub async fn edges_over(board: &BoardView<'_>, buckets: u32) -> Result<Vec<i64>,
     }
     edges.extend(i64::try_from(greatest));
     Ok(edges)
+}
+
+/// The same between two doubles, as integers of their order. Infinities lie in buckets of their own.
+fn edges_of_doubles(least: i64, greatest: i64, buckets: u32) -> Vec<i64> {
+    let finite = |ordered: i64| Double::of_ordered(ordered).value().clamp(f64::MIN, f64::MAX);
+    let (low, high) = (finite(least), finite(greatest));
+    let edge = |nth: u32| {
+        let share = f64::from(nth) / f64::from(buckets.max(1));
+        // The span of two doubles may be none.
+        Double::new(low * (1.0 - share) + high * share).map(Double::ordered)
+    };
+    let between = (0..=buckets.max(1)).filter_map(edge).map(|edge| edge.clamp(least, greatest));
+    let mut edges: Vec<i64> = std::iter::once(least).chain(between).chain([greatest]).collect();
+    edges.sort_unstable();
+    edges.dedup();
+    if let [only] = edges[..] {
+        edges.push(only);
+    }
+    edges
 }
 
 /// The least and the greatest first key.
@@ -137,16 +201,16 @@ async fn extremes(board: &BoardView<'_>) -> Result<Option<(i64, i64)>, ReadError
 }
 
 /// Reads [`count`].
-pub struct CountBetween {
-    pub min: i64,
-    pub max: i64,
-}
+pub struct CountBetween(pub Bounds);
 
 impl BoardRead for CountBetween {
-    type Answer = u64;
+    type Answer = Result<u64, BoundsRefused>;
 
     async fn read<'r>(&'r self, board: &'r BoardView<'r>) -> Result<Self::Answer, ReadError> {
-        count(board, self.min, self.max).await
+        match self.0.of(&board.definition) {
+            Ok((min, max)) => count(board, min, max).await.map(Ok),
+            Err(refused) => Ok(Err(refused)),
+        }
     }
 }
 
@@ -164,16 +228,24 @@ impl BoardRead for CountAll {
 /// Where the buckets of a histogram lie.
 pub enum HistogramEdges {
     /// Ascending, at least two.
-    Given(Vec<i64>),
+    Given(Vec<Number>),
     /// So many equally wide buckets over all scores.
     Over(u32),
+}
+
+/// Why edges are none of a board.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EdgesRefused {
+    NoInteger(NoInteger),
+    /// They are fewer than two, or do not ascend.
+    NotAscending,
 }
 
 /// Reads [`histogram`].
 pub struct HistogramOver(pub HistogramEdges);
 
 impl BoardRead for HistogramOver {
-    type Answer = Histogram;
+    type Answer = Result<Histogram, EdgesRefused>;
 
     fn lookups(&self) -> usize {
         match &self.0 {
@@ -183,10 +255,18 @@ impl BoardRead for HistogramOver {
     }
 
     async fn read<'r>(&'r self, board: &'r BoardView<'r>) -> Result<Self::Answer, ReadError> {
-        match &self.0 {
-            HistogramEdges::Given(edges) => histogram(board, edges).await,
-            HistogramEdges::Over(buckets) => histogram(board, &edges_over(board, *buckets).await?).await,
-        }
+        let edges = match &self.0 {
+            HistogramEdges::Given(edges) => {
+                let edges = edges.iter().map(|edge| ordered(&board.definition, *edge));
+                match edges.collect::<Result<Vec<_>, _>>() {
+                    Ok(edges) if edges.len() > 1 && edges.is_sorted_by(|a, b| a < b) => edges,
+                    Ok(_) => return Ok(Err(EdgesRefused::NotAscending)),
+                    Err(why) => return Ok(Err(EdgesRefused::NoInteger(why))),
+                }
+            }
+            HistogramEdges::Over(buckets) => edges_over(board, *buckets).await?,
+        };
+        histogram(board, &edges).await.map(Ok)
     }
 }
 

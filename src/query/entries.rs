@@ -28,6 +28,14 @@ impl<E: VisitEntries> VisitEntries for Option<E> {
     }
 }
 
+impl<V: VisitEntries, E> VisitEntries for Result<V, E> {
+    fn each_entry(&mut self, visit: &mut dyn FnMut(&mut Listed)) {
+        if let Ok(entries) = self {
+            entries.each_entry(visit);
+        }
+    }
+}
+
 impl<E: VisitEntries> VisitEntries for Vec<E> {
     fn each_entry(&mut self, visit: &mut dyn FnMut(&mut Listed)) {
         for entry in self {

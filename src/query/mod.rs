@@ -63,8 +63,8 @@ pub use answering_shard::{AnsweringShard, INLINE_DISK_READS, NotAnswered, ShardH
 pub use around::{Around, AroundMember, around};
 pub use board_view::{BoardView, ShardStanding, run_in_memory};
 pub use count::{
-    Bucket, CountAll, CountBetween, Histogram, HistogramEdges, HistogramOver, TotalsOf, count, count_all,
-    edges_over, histogram,
+    Bounds, BoundsRefused, Bucket, CountAll, CountBetween, EdgesRefused, Histogram, HistogramEdges,
+    HistogramOver, TotalsOf, count, count_all, edges_over, histogram,
 };
 pub use cursor::{End, PageCursor};
 pub use entries::{ConsistentAnswer, VisitEntries};

@@ -35,11 +35,12 @@ impl Model {
             let ties = match definition.ties {
                 Ties::First => a.reached.cmp(&b.reached),
                 Ties::Last => b.reached.cmp(&a.reached),
-                Ties::Member => Ordering::Equal,
+                Ties::Member | Ties::MemberDesc => Ordering::Equal,
             };
-            compare(&definition, &a.score, &b.score)
-                .then(ties)
-                .then(a.member.as_bytes().cmp(b.member.as_bytes()))
+            compare(&definition, &a.score, &b.score).then(ties).then(match definition.ties {
+                Ties::MemberDesc => b.member.as_bytes().cmp(a.member.as_bytes()),
+                _ => a.member.as_bytes().cmp(b.member.as_bytes()),
+            })
         });
         if let Some(capacity) = definition.capacity {
             entries.truncate(capacity as usize);

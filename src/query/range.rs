@@ -2,7 +2,7 @@
 
 use crate::query::answer::Page;
 use crate::query::board_view::BoardView;
-use crate::query::count::best_and_worst;
+use crate::query::count::{Bounds, BoundsRefused, best_and_worst};
 use crate::query::cursor::{End, PageCursor};
 use crate::query::merge::{MergedEntry, forward};
 use crate::query::page::{self, before, is_short_below, share};
@@ -57,16 +57,18 @@ pub async fn range(
 
 /// Reads [`range`].
 pub struct Range {
-    pub min: i64,
-    pub max: i64,
+    pub bounds: Bounds,
     pub after: Option<PageCursor>,
     pub limit: usize,
 }
 
 impl BoardRead for Range {
-    type Answer = Page;
+    type Answer = Result<Page, BoundsRefused>;
 
     async fn read<'r>(&'r self, board: &'r BoardView<'r>) -> Result<Self::Answer, ReadError> {
-        range(board, self.min, self.max, self.after.as_ref(), self.limit).await
+        match self.bounds.of(&board.definition) {
+            Ok((min, max)) => range(board, min, max, self.after.as_ref(), self.limit).await.map(Ok),
+            Err(refused) => Ok(Err(refused)),
+        }
     }
 }

@@ -1,7 +1,10 @@
 //! The rank of any score, submitted or not: its counts on each shard, and their sums.
 
+use std::borrow::Cow;
+
 use smallvec::SmallVec;
 
+use crate::board::ScoreRefused;
 use crate::query::answer::Standing;
 use crate::query::board_view::{BoardView, ShardStanding};
 use crate::query::question::Mark;
@@ -23,9 +26,12 @@ pub struct ScoreRank {
 ///
 /// # Errors
 /// When some shard does not reply, or the board kept changing too quickly.
-pub async fn ranks_of_scores(board: &BoardView<'_>, scores: &[Score]) -> Result<Vec<ScoreRank>, ReadError> {
+pub async fn ranks_of_scores<'s>(
+    board: &BoardView<'_>,
+    scores: impl IntoIterator<Item = &'s Score>,
+) -> Result<Vec<ScoreRank>, ReadError> {
     let marks: Vec<Mark<'_>> =
-        scores.iter().map(|score| Mark::Score(board.definition.score_words(score))).collect();
+        scores.into_iter().map(|score| Mark::Score(board.definition.score_words(score))).collect();
     let counts = board.counts(&marks).await?;
     let total = counts.iter().map(|(_, counts)| counts.total).sum();
     if board.definition.within_capacity(total) < total {
@@ -45,28 +51,30 @@ pub async fn ranks_of_scores(board: &BoardView<'_>, scores: &[Score]) -> Result<
         }
         ScoreRank { standing, shards }
     };
-    Ok((0..scores.len()).map(rank).collect())
+    Ok((0..marks.len()).map(rank).collect())
 }
 
-/// Reads [`ranks_of_scores`]. Returns the first score whose number of keys is not the board's, if there is
-/// one.
+/// Reads [`ranks_of_scores`]. Returns the first score that is none of the board, if there is one.
 #[derive(Clone)]
 pub struct RanksOf<'a> {
     pub scores: &'a [Score],
 }
 
 impl BoardRead for RanksOf<'_> {
-    type Answer = Result<Vec<ScoreRank>, Score>;
+    type Answer = Result<Vec<ScoreRank>, (ScoreRefused, Score)>;
 
     fn lookups(&self) -> usize {
         self.scores.len()
     }
 
     async fn read<'r>(&'r self, board: &'r BoardView<'r>) -> Result<Self::Answer, ReadError> {
-        let keys = board.definition.keys.len();
-        if let Some(other) = self.scores.iter().find(|score| score.keys().len() != keys) {
-            return Ok(Err(other.clone()));
+        let mut typed: Vec<Cow<'_, Score>> = Vec::with_capacity(self.scores.len());
+        for score in self.scores {
+            match board.definition.typed(score) {
+                Ok(score) => typed.push(score),
+                Err(refused) => return Ok(Err((refused, score.clone()))),
+            }
         }
-        ranks_of_scores(board, self.scores).await.map(Ok)
+        ranks_of_scores(board, typed.iter().map(AsRef::as_ref)).await.map(Ok)
     }
 }

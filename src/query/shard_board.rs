@@ -77,7 +77,7 @@ impl ShardBoard<'_> {
         let Some((_, window)) = self.window else { return vec![KeyCounts::default(); keys.len()] };
         let members = &self.shard.members;
         let mut compare = |nth: usize, handle| {
-            keys.get(nth).map_or(Ordering::Less, |key| members.id(handle).cmp(key.member))
+            keys.get(nth).map_or(Ordering::Less, |key| key.compare_id(members.id(handle)))
         };
         let mut places = Vec::with_capacity(keys.len());
         for key in keys {
@@ -104,7 +104,7 @@ impl ShardBoard<'_> {
     fn count(&self, key: &SortKey<'_>, adjust: impl Fn(Ordering) -> Ordering) -> u64 {
         let Some((_, window)) = self.window else { return 0 };
         let members = &self.shard.members;
-        let mut compare = |handle: Handle| adjust(members.id(handle).cmp(key.member));
+        let mut compare = |handle: Handle| adjust(key.compare_id(members.id(handle)));
         window.tree.count_before(key.words.as_slice(), &mut compare)
     }
 

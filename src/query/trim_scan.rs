@@ -6,13 +6,14 @@
 
 use std::cmp::Ordering;
 
+use crate::board::ScoreRefused;
 use crate::query::board_view::BoardView;
 use crate::query::find_place::find_place;
 use crate::query::merge::MergedEntry;
 use crate::query::read::BoardRead;
 use crate::query::remote_shards::ReadError;
 use crate::state::{Incarnation, Shard, TrimPoint, TrimSide, WindowTree};
-use crate::tree::{Handle, Words};
+use crate::tree::{Handle, Words, compare_ids};
 use crate::types::{BoardName, MemberId, Score};
 
 /// Listed entries examined under one hold of a lock.
@@ -107,7 +108,7 @@ impl TrimScan {
             Some((words, id)) => {
                 // Walking down, the next entry is the first one behind those up to the last one.
                 let mut compare = |handle: Handle| -> Ordering {
-                    let order = members.id(handle).cmp(id);
+                    let order = compare_ids(words.as_slice(), members.id(handle), id);
                     if from_top && order == Ordering::Equal { Ordering::Less } else { order }
                 };
                 window.tree.count_before(words.as_slice(), &mut compare)
@@ -151,18 +152,21 @@ pub enum TrimFrom {
 }
 
 /// Finds the trim point, and the life of the board that has it; `None` if it removes no
-/// entry. An error is how many keys the score and the board have, if the score has more.
+/// entry. An error says why the score is none of the board, nor the first keys of one.
 pub struct FindTrimPoint(pub TrimFrom);
 
 impl BoardRead for FindTrimPoint {
-    type Answer = (Incarnation, Result<Option<TrimPoint>, (usize, usize)>);
+    type Answer = (Incarnation, Result<Option<TrimPoint>, ScoreRefused>);
 
     async fn read<'r>(&'r self, board: &'r BoardView<'r>) -> Result<Self::Answer, ReadError> {
         let keys = board.definition.keys.len();
         let point = match &self.0 {
             TrimFrom::Position(position) => Ok(trim_point_of_position(board, *position).await?),
-            TrimFrom::Score(score, _) if score.keys().len() > keys => Err((score.keys().len(), keys)),
-            TrimFrom::Score(score, side) => Ok(Some(trim_point_of_score(board, score, *side))),
+            TrimFrom::Score(score, _) if score.keys().len() > keys => Err(ScoreRefused::KeyCount),
+            TrimFrom::Score(score, side) => match board.definition.typed_first_keys(score) {
+                Ok(score) => Ok(Some(trim_point_of_score(board, &score, *side))),
+                Err(why) => Err(why.into()),
+            },
         };
         Ok((board.incarnation, point))
     }

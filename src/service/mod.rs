@@ -45,6 +45,8 @@ use crate::types::{BoardName, ShardId};
 pub enum ServiceError {
     #[error("shard {shard} cannot be opened: {error}")]
     Shard { shard: ShardId, error: StorageError },
+    #[error("{0}")]
+    Listen(String),
     #[error(transparent)]
     Credentials(#[from] CredentialFilesError),
     #[error("NATS cannot be used: {0}")]

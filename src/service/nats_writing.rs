@@ -11,7 +11,7 @@ use std::sync::Arc;
 use futures_util::future::{BoxFuture, FutureExt as _};
 
 use crate::cluster::{Refusal, ServedShard, WriteAnswer, WriteHandler, WriteRequest, WriteService};
-use crate::http::{BODY_BYTES_MAX, Problem, Reply, decode_jobs, invalid_value, reply_of_jobs};
+use crate::http::{BODY_BYTES_MAX, Problem, Reply, check_numbers, decode_jobs, invalid_value, reply_of_jobs};
 use crate::job::{Job, Reject, RejectCode};
 use crate::operations::{
     BodyBytes, InProgress, JobResult, Operations, OutcomeDetail, Wait, WriteOptions, Written,
@@ -63,7 +63,10 @@ impl NatsWrites {
             Some("changed") => OutcomeDetail::Changed,
             Some(other) => return Err(invalid_value("the header Ranktree-Results must be changed", other)),
         };
-        let jobs = decode_jobs(&request.jobs, |job| check_home(operations, request.shard, job))?;
+        let jobs = decode_jobs(&request.jobs, |job| {
+            check_home(operations, request.shard, job)?;
+            check_numbers(operations, job)
+        })?;
         let shortest = WriteOptions { wait: Wait::UntilApplied, detail: OutcomeDetail::Changed };
         if answer_bytes_max(operations.node.shard_count(), &jobs, shortest) > request.answer_bytes_max {
             return Err(Problem::over_limit(

@@ -9,22 +9,22 @@ use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use tokio::net::TcpListener;
 
 use crate::cluster::WriteClient;
 use crate::cluster::questions::{AskingShards, QuestionService};
 use crate::config::{HttpConfig, ServeConfig};
+use crate::connections::{ClientTimeouts, ConnectionLimits, SharedConnections};
 use crate::credential_files::CredentialFiles;
-use crate::http::{
-    AllowedOrigins, Api, ClientTimeouts, ConnectionLimits, Limits, RenderMetrics, Serving, WatcherLimits,
-    serve,
-};
+use crate::http::{AllowedOrigins, Api, Limits, RenderMetrics, Serving, WatcherLimits, serve};
 use crate::operations::{Cluster, Operations, RequestLimits, board_repair};
 use crate::query::live::{WatchedBoards, keep_live};
 use crate::query::summary::keep_summaries;
 use crate::query::{LocalShards, Node, ShardClient, ShardHandle};
 use crate::queue::publisher::Publisher;
 use crate::queue::{Publishers, embedded};
+use crate::redis;
 use crate::service::directory::{Looked, look_at};
 use crate::service::floors::Floors;
 use crate::service::nats::{Connecting, NatsStreams};
@@ -68,6 +68,7 @@ pub async fn run(
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), ServiceError> {
     let mut credentials = CredentialFiles::load(&config.http)?;
+    let redis_listener = bind_redis(config).await?;
     touched_memory::touch(config.touch_mib)?;
     let mut shutdown = Box::pin(shutdown);
     let Some(layout) = layout::decide(config, &mut shutdown).await? else { return Ok(()) };
@@ -128,8 +129,7 @@ pub async fn run(
         }
         _ => None,
     };
-    let all_requests =
-        RequestLimits { requests_in_flight: config.http.max_requests, ..RequestLimits::default() };
+    let all_requests = RequestLimits { requests_in_flight: config.http.max_requests, ..Default::default() };
     let (shards, queues) = (Arc::clone(&node), Arc::clone(&publishers));
     let operations = Arc::new(Operations::new(shards, queues, registry, all_requests, this.clone(), cluster));
     all_started(&node).await;
@@ -142,16 +142,22 @@ pub async fn run(
     // meanwhile, and a shutdown ends it.
     let shutdown = end_answers(shutdown, answering, Arc::clone(&operations.live));
     let (limits, access) = (limits(&config.http), credentials.access.clone());
+    let shared = SharedConnections::start(config.http.threads, connection_limits(&config.http))?;
+    let shutdown = shutdown.shared();
+    let redis_serving =
+        serve_redis(redis_listener, &operations, (&shared, &config.http, &credentials), shutdown.clone());
     let api = Api::new(operations, render_metrics, limits, access, Some(Arc::clone(&snapshots)));
-    let serving = serve(listener, Arc::new(api), serving(&config.http, &credentials), shutdown);
+    let serving_http = serving(&config.http, &credentials);
+    let http_serving = serve(listener, Arc::new(api), Arc::clone(&shared), serving_http, shutdown);
+    let serving = futures_util::future::join(http_serving, redis_serving);
     tokio::pin!(serving);
-    let served = tokio::select! {
-        served = &mut serving => served,
+    tokio::select! {
+        _ = &mut serving => {}
         () = all_live(&node, catch_up_timeout) => {
             ready();
-            serving.await
+            serving.await;
         }
-    };
+    }
     if let Some(write_service) = write_service {
         // Its requests may share messages that a thread of HTTP connections sends: those threads end later.
         write_service.stop().await;
@@ -163,8 +169,12 @@ pub async fn run(
     if let Some(traces) = traces {
         end_traces(traces).await;
     }
-    drop(served?);
     Ok(())
+}
+
+async fn bind_redis(config: &ServeConfig) -> Result<Option<redis::Listener>, ServiceError> {
+    let Some(address) = &config.redis_listen else { return Ok(None) };
+    redis::Listener::bind(address).await.map(Some).map_err(ServiceError::Listen)
 }
 
 /// What runs once the writers do.
@@ -348,13 +358,53 @@ fn serving(config: &HttpConfig, credentials: &CredentialFiles) -> Serving {
         tls: credentials.tls.clone(),
         loopback_guard: config.local_only,
         origins: AllowedOrigins::new(config.allow_origin.clone()),
-        timeouts: ClientTimeouts { header: config.header, idle: config.idle, write: config.write },
-        connections: ConnectionLimits {
-            total: config.max_connections,
-            per_client: config.max_connections_per_client,
-        },
-        threads: config.threads,
+        timeouts: timeouts(config),
     }
+}
+
+fn timeouts(config: &HttpConfig) -> ClientTimeouts {
+    ClientTimeouts { header: config.header, idle: config.idle, write: config.write }
+}
+
+/// The limits on the connections of all front ends together.
+fn connection_limits(config: &HttpConfig) -> ConnectionLimits {
+    ConnectionLimits { total: config.max_connections, per_client: config.max_connections_per_client }
+}
+
+/// Serves Redis' protocol until `shutdown` completes, if it is listened for.
+fn serve_redis<S: Future<Output = ()>>(
+    listener: Option<redis::Listener>,
+    operations: &Arc<Operations>,
+    (shared, config, credentials): (&Arc<SharedConnections>, &HttpConfig, &CredentialFiles),
+    shutdown: S,
+) -> impl Future<Output = ()> + use<S> {
+    // The log has its address before the service says that it is ready.
+    if let Some(address) = listener.as_ref().map(redis::Listener::address) {
+        log_address(&address, config);
+    }
+    let serving = redis::Serving {
+        tls: credentials.tls.clone(),
+        timeouts: timeouts(config),
+        access: credentials.access.clone(),
+        connections_max: config.max_connections,
+    };
+    let (operations, shared) = (Arc::clone(operations), Arc::clone(shared));
+    async move {
+        if let Some(listener) = listener {
+            redis::serve(listener, operations, shared, serving, shutdown).await;
+        }
+    }
+}
+
+fn log_address(address: &redis::ListenAddress, config: &HttpConfig) {
+    let is_exposed = matches!(address, redis::ListenAddress::Tcp(address) if !address.ip().is_loopback());
+    if is_exposed && config.tokens.is_some() && config.tls.is_none() {
+        tracing::warn!(
+            "clients of Redis' protocol send their tokens unencrypted; pass --tls-cert and --tls-key, unless \
+             nobody can listen between them and the service"
+        );
+    }
+    tracing::info!("listening for Redis' protocol on {address}");
 }
 
 /// Removes the copies that were left behind, and from then on those of clients that do not fetch them any

@@ -12,7 +12,7 @@ use crate::board::Definition;
 use crate::state::definitions::Definitions;
 use crate::state::dropped::Incarnation;
 use crate::state::entry::TreeId;
-use crate::types::BoardName;
+use crate::types::{BoardName, INSTANCE_MARK};
 
 /// Sorts after the mark in an instance's name, and before everything that a board's name may have.
 const AFTER_INSTANCE_MARK: char = '$';
@@ -80,16 +80,20 @@ impl BoardMap {
                 if !name.is_instance() {
                     return Some((name, board));
                 }
+                // A board may have that name.
                 let past = format!("{}{AFTER_INSTANCE_MARK}", name.split().0);
-                named = self.by_name.range::<str, _>((Bound::Excluded(past.as_str()), Bound::Unbounded));
+                named = self.by_name.range::<str, _>((Bound::Included(past.as_str()), Bound::Unbounded));
             }
         })
     }
 
     /// The instances of a board, apart from `all`, by name.
     pub(super) fn instances_of(&self, board: &BoardName) -> impl Iterator<Item = (&BoardName, &Board)> {
-        // The mark sorts before everything that a board's name may have.
-        self.after(Some(board))
+        // Names of other boards may come between a board's and those of its instances.
+        let from = format!("{board}{INSTANCE_MARK}");
+        let named = self.by_name.range::<str, _>((Bound::Included(from.as_str()), Bound::Unbounded));
+        named
+            .map(|named| (&named.0.0, &named.0.1))
             .take_while(move |(name, _)| name.is_instance() && name.split().0 == board.as_str())
     }
 

@@ -16,7 +16,7 @@
 use std::collections::VecDeque;
 use std::fmt;
 
-use crate::board::{Beyond, DEFAULT_GRACE_MICROS, Definition, Order, Policy, Ties};
+use crate::board::{Beyond, DEFAULT_GRACE_MICROS, Definition, KeyType, Order, Policy, Ties};
 use crate::state::entry::{Entry, EntryState};
 use crate::state::step::Applied;
 use crate::tree::Words;
@@ -179,6 +179,7 @@ impl LogHash {
             Ties::First => 0,
             Ties::Last => 1,
             Ties::Member => 2,
+            Ties::MemberDesc => 3,
         };
         self.words(policy | (ties << 8) | (count(keys.len()) << 16), u64::from(*keep));
         self.words(i64::from(*utc_offset_minutes).cast_unsigned(), 0);
@@ -189,7 +190,8 @@ impl LogHash {
             };
             let clamps = |beyond: Beyond| u64::from(beyond == Beyond::Clamp);
             self.bytes(key.name.as_bytes());
-            self.words(order, clamps(key.below_min) | (clamps(key.above_max) << 1));
+            let float = u64::from(key.key_type == KeyType::Float) << 2;
+            self.words(order, clamps(key.below_min) | (clamps(key.above_max) << 1) | float);
             self.words(key.min.cast_unsigned(), key.max.cast_unsigned());
         }
         if !definition.has_only_all() {

@@ -22,7 +22,7 @@ use crate::state::handle_stack::HandleStack;
 use crate::state::ids::Ids;
 use crate::state::index::Index;
 use crate::state::memberships::Memberships;
-use crate::tree::{Handle, MemberOrder, PageSet};
+use crate::tree::{Handle, MemberOrder, PageSet, compare_ids};
 
 pub use dictionary::{Dictionary, DictionaryIndex};
 
@@ -363,8 +363,8 @@ fn move_all(from: &mut HandleStack, to: &mut HandleStack) {
 }
 
 impl MemberOrder for Members {
-    fn compare(&self, a: Handle, b: Handle) -> Ordering {
-        self.ids.get(a).cmp(self.ids.get(b))
+    fn compare(&self, words: &[u64], a: Handle, b: Handle) -> Ordering {
+        compare_ids(words, self.ids.get(a), self.ids.get(b))
     }
 }
 

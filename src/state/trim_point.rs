@@ -4,7 +4,7 @@
 
 use std::cmp::Ordering;
 
-use crate::tree::Words;
+use crate::tree::{Words, compare_ids};
 
 /// On which side of its place a trim removes entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,7 +32,9 @@ impl TrimPoint {
         let trim_point = self.words.as_slice();
         let words = words.as_slice();
         let order = words.get(..trim_point.len()).unwrap_or(words).cmp(trim_point);
-        let order = order.then_with(|| self.member.as_deref().map_or(Ordering::Equal, |own| member.cmp(own)));
+        let order = order.then_with(|| {
+            self.member.as_deref().map_or(Ordering::Equal, |own| compare_ids(trim_point, member, own))
+        });
         match self.side {
             TrimSide::Better => order == Ordering::Less,
             TrimSide::Worse => order == Ordering::Greater,

@@ -24,7 +24,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
         assert!(words.len() == self.columns, "an entry has one word per column");
         if self.leaves.len(leaf) == LEAF {
             let entries = self.leaves.columns(leaf);
-            guess = entries.entries_before_near(guess, words, |other| order.compare(other, handle));
+            guess = entries.entries_before_near(guess, words, |other| order.compare(words, other, handle));
             if let Some(next) = self.part_behind_run((leaf, guess), words, handle) {
                 (leaf, guess) = next;
             } else {
@@ -34,7 +34,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
         }
         self.touch(leaf);
         let entries = self.leaves.columns(leaf);
-        let at = entries.entries_before_near(guess, words, |other| order.compare(other, handle));
+        let at = entries.entries_before_near(guess, words, |other| order.compare(words, other, handle));
         self.leaves.insert(leaf, at, words, handle);
         self.note_addresses();
         self.locator.set(handle, leaf);

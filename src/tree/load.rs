@@ -260,6 +260,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
         order: &impl MemberOrder,
     ) -> Ordering {
         let (a, b) = (self.leaves.columns(a), self.leaves.columns(b));
-        a.compare_words(a_at, &b, b_at).then_with(|| order.compare(a.handle(a_at), b.handle(b_at)))
+        a.compare_words(a_at, &b, b_at)
+            .then_with(|| order.compare(a.words(a_at).as_slice(), a.handle(a_at), b.handle(b_at)))
     }
 }

@@ -68,4 +68,4 @@ pub use prefetch::line_of as prefetch;
 pub use search_group::Sought;
 pub use small::Violation;
 pub use standing::{Ahead, Standing};
-pub use words::{Edit, Handle, MAX_WORDS, MemberOrder, Words};
+pub use words::{Edit, Handle, IDS_DESCEND, MAX_WORDS, MemberOrder, Words, compare_ids};

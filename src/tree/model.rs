@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use super::words::{Handle, MemberOrder};
+use super::words::{Handle, MemberOrder, compare_ids};
 
 /// Ids of members. A handle given to another member gets another id.
 pub(super) struct Ids(pub(super) Vec<u64>);
@@ -31,8 +31,8 @@ impl Ids {
 }
 
 impl MemberOrder for Ids {
-    fn compare(&self, a: Handle, b: Handle) -> Ordering {
-        self.of(a.0).cmp(&self.of(b.0))
+    fn compare(&self, words: &[u64], a: Handle, b: Handle) -> Ordering {
+        compare_ids(words, &self.of(a.0), &self.of(b.0))
     }
 }
 
@@ -43,7 +43,7 @@ pub(super) struct Model(pub(super) Vec<(Vec<u64>, u64, u32)>);
 impl Model {
     pub(super) fn insert(&mut self, words: &[u64], id: u64, handle: u32) {
         self.0.push((words.to_vec(), id, handle));
-        self.0.sort();
+        self.0.sort_by(|a, b| a.0.cmp(&b.0).then_with(|| compare_ids(&a.0, &(a.1, a.2), &(b.1, b.2))));
     }
 
     pub(super) fn remove(&mut self, handle: u32) -> Option<Vec<u64>> {
@@ -64,6 +64,9 @@ impl Model {
     }
 
     pub(super) fn count_before(&self, words: &[u64], id: u64) -> usize {
-        self.0.iter().filter(|entry| (&entry.0[..], entry.1) < (words, id)).count()
+        let is_before = |entry: &&(Vec<u64>, u64, u32)| {
+            entry.0[..].cmp(words).then_with(|| compare_ids(words, &entry.1, &id)).is_lt()
+        };
+        self.0.iter().filter(is_before).count()
     }
 }

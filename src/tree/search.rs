@@ -158,7 +158,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
         handle: Handle,
         order: &impl MemberOrder,
     ) -> usize {
-        let before = separators.entries_before(words, |other| order.compare(other, handle));
+        let before = separators.entries_before(words, |other| order.compare(words, other, handle));
         before.saturating_sub(1)
     }
 

@@ -110,7 +110,7 @@ impl<const LEAF: usize> SmallTree<LEAF> {
             self.resize(Self::room_for(len + 1));
         }
         let room = self.handles.len();
-        let at = self.entries().entries_before(words, |other| order.compare(other, handle));
+        let at = self.entries().entries_before(words, |other| order.compare(words, other, handle));
         open(&mut self.words, room, len, at);
         for (column, &word) in self.words.chunks_exact_mut(room).zip(words) {
             column[at] = word;
@@ -227,8 +227,9 @@ impl<const LEAF: usize> SmallTree<LEAF> {
         let entries = self.entries();
         for at in 1..entries.len() {
             let (before, after) = (entries.handle(at - 1), entries.handle(at));
-            let compared =
-                entries.compare_words(at - 1, &entries, at).then_with(|| order.compare(before, after));
+            let compared = entries
+                .compare_words(at - 1, &entries, at)
+                .then_with(|| order.compare(entries.words(at).as_slice(), before, after));
             if compared != Ordering::Less {
                 return Err(Violation::new(format!("entry {at} {after:?} is out of order")));
             }

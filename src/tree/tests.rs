@@ -298,11 +298,14 @@ impl<const LEAF: usize, const INNER: usize> Bench<LEAF, INNER> {
         for score_words in [1, columns - 1] {
             let sought: Vec<Sought<'_>> =
                 places.iter().map(|(words, _)| Sought { words, score_words }).collect();
-            let mut compare = |nth: usize, handle: Handle| self.ids.of(handle.0).cmp(&places[nth].1);
+            let mut compare = |nth: usize, handle: Handle| {
+                let (words, id) = &places[nth];
+                compare_ids(words, &self.ids.of(handle.0), id)
+            };
             let mut found = Vec::new();
             self.tree.count_entries(&sought, &mut compare, |counts| found.push(counts));
             let one = |(words, id): &(&[u64], u64)| {
-                let mut compare = |handle: Handle| self.ids.of(handle.0).cmp(id);
+                let mut compare = |handle: Handle| compare_ids(words, &self.ids.of(handle.0), id);
                 (self.tree.count_below(&words[..score_words]), self.tree.count_before(words, &mut compare))
             };
             assert_eq!(found, places.iter().map(one).collect::<Vec<_>>());
@@ -326,7 +329,9 @@ impl<const LEAF: usize, const INNER: usize> Bench<LEAF, INNER> {
         }
         if prefix.len() == self.tree.columns() {
             for id in [0, 1 << 48, self.ids.0[7], self.ids.0[8], u64::MAX] {
-                let counted = self.tree.count_before(prefix, &mut |handle| self.ids.of(handle.0).cmp(&id));
+                let counted = self
+                    .tree
+                    .count_before(prefix, &mut |handle| compare_ids(prefix, &self.ids.of(handle.0), &id));
                 assert_eq!(counted, self.model.count_before(prefix, id) as u64, "{prefix:?} {id}");
             }
             return;

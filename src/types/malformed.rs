@@ -6,7 +6,7 @@ use thiserror::Error;
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Malformed {
     #[error(
-        "a board's name must be 1 to 64 letters, digits or characters of _.:-, and begin with a letter or digit"
+        "a board's name must be 1 to 128 printable ASCII characters without space, %, ?, # and \\, and not begin with a dot"
     )]
     Board,
     #[error(
@@ -15,7 +15,7 @@ pub enum Malformed {
     Node,
     #[error("a member id must be 1 to 256 bytes of UTF-8 without control characters")]
     Member,
-    #[error("a score must have 1 to 8 keys, each an exact signed 64-bit integer")]
+    #[error("a score must have 1 to 8 keys")]
     Score,
     #[error(
         "a time must be RFC 3339 with an offset or Z, for example 2026-11-20T09:59:58Z, from 1970 to April 2262"

@@ -6,7 +6,7 @@
 use std::io::Write as _;
 
 use crate::job::{Job, Targets};
-use crate::types::Score;
+use crate::types::{Number, Score};
 
 /// Most jobs are shorter.
 const JOB_BYTES: usize = 96;
@@ -73,7 +73,7 @@ pub fn encode_into(out: &mut Vec<u8>, job: &Job) {
 }
 
 fn write_text(out: &mut Vec<u8>, text: &str) {
-    // Names of boards and most ids of members need no escapes.
+    // Most names of boards and ids of members need no escapes.
     if text.bytes().all(|byte| byte >= b' ' && byte != b'"' && byte != b'\\') {
         out.push(b'"');
         out.extend_from_slice(text.as_bytes());
@@ -88,15 +88,30 @@ fn write_number(out: &mut Vec<u8>, number: impl itoa::Integer) {
     out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
 }
 
+/// A score as JSON, which decodes to the same score.
+pub fn score_json(score: &Score) -> String {
+    let mut out = Vec::new();
+    write_score(&mut out, score);
+    String::from_utf8(out).expect("JSON is UTF-8")
+}
+
 fn write_score(out: &mut Vec<u8>, score: &Score) {
-    if let [key] = score.keys() {
-        return write_number(out, *key);
+    let is_only = score.keys().len() == 1;
+    for (index, number) in score.numbers().enumerate() {
+        if !is_only {
+            out.push(if index == 0 { b'[' } else { b',' });
+        }
+        match number {
+            // To JSON, a whole number is an integer, and infinity is none.
+            Number::Float(double) if double.is_infinite() || double.value().fract() == 0.0 => {
+                write_text(out, &format!("{:?}", double.value()));
+            }
+            number => number.append_to(out),
+        }
     }
-    for (index, key) in score.keys().iter().enumerate() {
-        out.push(if index == 0 { b'[' } else { b',' });
-        write_number(out, *key);
+    if !is_only {
+        out.push(b']');
     }
-    out.push(b']');
 }
 
 #[cfg(test)]

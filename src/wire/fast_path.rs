@@ -141,7 +141,7 @@ impl<'a> Reader<'a> {
         let op = match op.flatten() {
             None => None,
             Some(name) => {
-                Some(Op::ALL.into_iter().find(|op| op.name().as_bytes() == name && op.takes_score())?)
+                Some(str::from_utf8(name).ok().and_then(Op::of_name).filter(|op| op.takes_score())?)
             }
         };
         let (score, version, at) = (score?, version.flatten(), at.flatten());

@@ -81,7 +81,7 @@ fn the_fast_path_leaves_other_jobs_to_the_strict_decoder() {
         r#"{"board":"arena","member":"p42","score":1,"op":"Set"}"#,
         r#"{"board":"arena","member":"","score":1}"#,
         r#"{"board":"arena","member":"a\nb","score":1}"#,
-        r#"{"board":"-","member":"a","score":1}"#,
+        r#"{"board":".a","member":"a","score":1}"#,
         r#"["arena","p42",1]"#,
         r#"[["arena","p42",1,null,null]]"#,
         r#"[{"board":"arena","member":"p42","score":1},{}]"#,

@@ -11,7 +11,7 @@ use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use crate::job::MAX_BOARDS_PER_JOB;
-use crate::types::{MAX_KEYS, Score, quoted, shown};
+use crate::types::{Double, MAX_KEYS, Number, Score, quoted, shown};
 
 /// More digits than a 64-bit integer has.
 const INTEGER_DIGITS: i64 = 20;
@@ -31,48 +31,56 @@ pub fn text_of(json: &str) -> Option<Cow<'_, str>> {
     }
 }
 
-/// The score in a JSON value: an integer or decimal string, or an array of 1 to 8 of them.
+/// The score in a JSON value: a number or its string, or an array of 1 to 8 of them.
 ///
 /// # Errors
 /// What is wrong with it, for a client to read.
 pub fn score_of(json: &str) -> Result<Score, String> {
     if !json.starts_with('[') {
-        return Score::new(&[integer_of(json)?]).map_err(|why| why.to_string());
+        return Score::of_numbers(&[number_of(json)?]).map_err(|why| why.to_string());
     }
     let items: Vec<&RawValue> = serde_json::from_str(json).map_err(|_| key_count(&shown(json)))?;
-    let mut keys = [0; MAX_KEYS];
-    let Some(given) = keys.get_mut(..items.len()).filter(|keys| !keys.is_empty()) else {
+    if !(1..=MAX_KEYS).contains(&items.len()) {
         return Err(key_count(&items.len().to_string()));
-    };
-    for (key, item) in given.iter_mut().zip(&items) {
-        *key = integer_of(item.get())?;
     }
-    Score::new(given).map_err(|why| why.to_string())
+    let numbers: Vec<Number> = items.iter().map(|item| number_of(item.get())).collect::<Result<_, _>>()?;
+    Score::of_numbers(&numbers).map_err(|why| why.to_string())
 }
 
 fn key_count(found: &str) -> String {
     format!("a score must have 1 to {MAX_KEYS} keys; got {found}")
 }
 
-/// A signed 64-bit integer, or its decimal string.
+/// A number of JSON, or a string of one. It is an integer if it is whole and has 64 bits, however a number of
+/// JSON is written; of strings, those that have digits alone.
 ///
 /// # Errors
 /// What is wrong with it, for a client to read.
-pub fn integer_of(json: &str) -> Result<i64, String> {
+pub fn number_of(json: &str) -> Result<Number, String> {
     if let Some(text) = text_of(json) {
-        return parse_integer(&text);
+        return parse_number(&text);
     }
     let is_number = json.starts_with(|first: char| first == '-' || first.is_ascii_digit());
     if !is_number {
         return Err(format!("{} is neither an integer nor a decimal string", shown(json)));
     }
-    if json.contains(['.', 'e', 'E']) {
-        return match whole_of(json) {
-            Some(digits) => parse_integer(&digits).map_err(|_| outside(json)),
-            None => Err(format!("{} has a fraction; only exact integers are accepted", shown(json))),
-        };
+    let whole = if json.contains(['.', 'e', 'E']) { whole_of(json) } else { Some(json.to_owned()) };
+    whole
+        .and_then(|digits| digits.parse().ok())
+        .map_or_else(|| double_of(json), |whole| Ok(Number::Integer(whole)))
+}
+
+/// The double that a number of JSON stands for.
+fn double_of(json: &str) -> Result<Number, String> {
+    let value: f64 = json.parse().map_err(|_| no_number(json))?;
+    if value.is_infinite() {
+        return Err(format!("{}, and that of doubles", outside(json)));
     }
-    parse_integer(json)
+    let mantissa = json.split(['e', 'E']).next().unwrap_or(json);
+    if value == 0.0 && mantissa.contains(|digit| ('1'..='9').contains(&digit)) {
+        return Err(format!("{} has a fraction that no double has", shown(json)));
+    }
+    Double::new(value).map(Number::Float).ok_or_else(|| no_number(json))
 }
 
 /// The digits of a number with a fraction or an exponent that is whole all the same: `42.0`, `1e3`, `1.5e1`.
@@ -102,16 +110,33 @@ pub fn unsigned_of(json: &str) -> Option<u64> {
     crate::types::decimal(text_of(json).as_deref().unwrap_or(json))
 }
 
-/// A decimal integer: digits, and a minus sign before them if it is negative.
+/// A number as text: that of an integer has digits, and a minus sign before them if it is negative. That of a
+/// double is written as in JSON, or is `inf` or `-inf`.
 ///
 /// # Errors
 /// What is wrong with it, for a client to read.
-pub fn parse_integer(text: &str) -> Result<i64, String> {
-    let digits = text.strip_prefix('-').unwrap_or(text);
-    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
-        return Err(format!("{} is not a decimal integer such as 1200", quoted(text)));
+pub fn parse_number(text: &str) -> Result<Number, String> {
+    let unsigned = text.strip_prefix('-').unwrap_or(text);
+    if !unsigned.is_empty() && unsigned.bytes().all(|byte| byte.is_ascii_digit()) {
+        return text.parse().map_or_else(|_| double_of(text), |whole| Ok(Number::Integer(whole)));
     }
-    text.parse().map_err(|_| outside(text))
+    match text {
+        "inf" => Ok(Number::Float(Double::INFINITY)),
+        "-inf" => Ok(Number::Float(Double::NEGATIVE_INFINITY)),
+        _ if unsigned.starts_with(|first: char| first.is_ascii_digit())
+            && serde_json::from_str::<&RawValue>(text).is_ok_and(|json| json.get() == text) =>
+        {
+            double_of(text)
+        }
+        _ => Err(no_number(text)),
+    }
+}
+
+fn no_number(text: &str) -> String {
+    format!(
+        "{} is not a decimal integer such as 1200, nor, for a key of doubles, one such as 0.5 or inf",
+        quoted(text)
+    )
 }
 
 fn outside(text: &str) -> String {
@@ -123,17 +148,12 @@ fn outside(text: &str) -> String {
 /// # Errors
 /// What is wrong with it, for a client to read.
 pub fn parse_score(text: &str) -> Result<Score, String> {
-    let mut keys = [0; MAX_KEYS];
-    let mut count = 0;
-    for part in text.split(',') {
-        let Some(key) = keys.get_mut(count) else {
-            return Err(key_count(&text.split(',').count().to_string()));
-        };
-        *key = parse_integer(part)?;
-        count += 1;
+    let parts = text.split(',').count();
+    if parts > MAX_KEYS {
+        return Err(key_count(&parts.to_string()));
     }
-    let keys = keys.get(..count).unwrap_or_default();
-    Score::new(keys).map_err(|why| why.to_string())
+    let numbers: Vec<Number> = text.split(',').map(parse_number).collect::<Result<_, _>>()?;
+    Score::of_numbers(&numbers).map_err(|why| why.to_string())
 }
 
 /// A name in an object.
@@ -215,27 +235,51 @@ mod tests {
             ("-9.223372036854775808e18", i64::MIN),
             ("90071992547409930e-1", 9_007_199_254_740_993),
         ] {
-            assert_eq!(integer_of(json), Ok(expect), "{json}");
+            assert_eq!(number_of(json), Ok(Number::Integer(expect)), "{json}");
         }
-        // A decimal string has digits alone.
-        assert!(integer_of("\"42.0\"").is_err());
+        // The string of an integer has digits alone.
+        assert_eq!(number_of("\"42.0\"").map(|number| number.integer().is_ok()), Ok(false));
         assert_eq!(score_of("[42.0,1e3]").map(|score| score.keys().to_vec()), Ok(vec![42, 1_000]));
+    }
+
+    #[test]
+    fn what_is_no_integer_is_a_double() {
+        for (json, digits, said) in [
+            ("1.5", "1.5", "1.5 has a fraction; only exact integers"),
+            ("42.01", "42.01", "42.01 has a fraction"),
+            ("12.50", "12.5", "12.5 has a fraction"),
+            ("1e-1", "0.1", "0.1 has a fraction"),
+            ("\"0.1\"", "0.1", "0.1 has a fraction"),
+            ("5e-324", "5e-324", "5e-324 has a fraction"),
+            ("1.25e1", "12.5", "12.5 has a fraction"),
+            ("\"42.0\"", "42", "\"42.0\" is not a decimal integer"),
+            ("1e21", "1e21", "1e21 is outside the signed 64-bit range"),
+            ("1.7976931348623157e308", "1.7976931348623157e308", "1.7976931348623157e308 is outside"),
+            ("9223372036854775808.0", "9.223372036854776e18", "9223372036854775808 is outside the signed"),
+            ("-9223372036854775809", "-9.223372036854776e18", "-9223372036854775808 is outside the signed"),
+            ("\"9223372036854775808\"", "9.223372036854776e18", "9223372036854775808 is outside the signed"),
+            ("\"inf\"", "inf", "\"inf\" is not a decimal integer such as 1200"),
+            ("\"-inf\"", "-inf", "\"-inf\" is not a decimal integer such as 1200"),
+        ] {
+            let number = number_of(json).expect(json);
+            assert_eq!(number.to_string(), digits, "{json}");
+            let refused = number.integer().expect_err(json).to_string();
+            assert!(refused.starts_with(said), "{json}: {refused}");
+        }
     }
 
     #[test]
     fn a_refused_score_is_shown_as_it_was_sent() {
         for (json, expect) in [
-            ("1.5", "1.5 has a fraction; only exact integers"),
-            ("42.01", "42.01 has a fraction"),
-            ("1e-1", "1e-1 has a fraction"),
-            ("12e-99999999999999999999", "12e-99999999999999999999 has a fraction"),
-            ("1.25e1", "1.25e1 has a fraction"),
+            ("12e-99999999999999999999", "12e-99999999999999999999 has a fraction that no double has"),
             ("1e400", "1e400 is outside the signed 64-bit range"),
-            ("9223372036854775808.0", "9223372036854775808.0 is outside the signed 64-bit range"),
-            ("-9223372036854775809", "-9223372036854775809 is outside the signed 64-bit range"),
-            ("9223372036854775808", "9223372036854775808 is outside the signed 64-bit range"),
-            ("\"-9223372036854775809\"", "-9223372036854775809 is outside the signed 64-bit range"),
-            ("12345678901234567890123", "12345678901234567890123 is outside"),
+            ("-1e400", "-1e400 is outside the signed 64-bit range"),
+            ("\"nan\"", "\"nan\" is not a decimal integer"),
+            ("\".5\"", "\".5\" is not a decimal integer"),
+            ("\"+1.5\"", "\"+1.5\" is not a decimal integer"),
+            ("\" 1.5\"", "\" 1.5\" is not a decimal integer"),
+            ("\"0x1p3\"", "\"0x1p3\" is not a decimal integer"),
+            ("\"Infinity\"", "\"Infinity\" is not a decimal integer"),
             ("\"12 points\"", "\"12 points\" is not a decimal integer such as 1200"),
             ("\"\\u0001\"", "\"\\u{1}\" is not a decimal integer"),
             ("true", "true is neither an integer nor a decimal string"),

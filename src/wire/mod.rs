@@ -26,7 +26,7 @@ mod text_escapes;
 
 pub use compact::{compact, compact_unescaped};
 pub use decode::{decode, decode_for, decode_one, decode_plain, decode_with};
-pub use encode::{encode, encode_into};
+pub use encode::{encode, encode_into, score_json};
 pub use fast_path::BoardNames;
 pub use json_words::json_words;
 pub use named_boards::names_only;

@@ -237,10 +237,12 @@ fn read_score(value: &RawValue) -> Result<Score, Reject> {
 fn read_op(value: Option<&str>) -> Result<Option<Op>, Reject> {
     let Some(value) = value else { return Ok(None) };
     let name = text_of(value);
-    let op = Op::ALL.into_iter().find(|op| Some(op.name()) == name.as_deref());
+    let op = name.as_deref().and_then(Op::of_name);
     let known = || {
         let found = shown(value);
-        malformed(format!("op must be set, best, incr, remove, hide, show or profile; got {found}"))
+        malformed(format!(
+            "op must be set, best, incr, create, update, remove, hide, show or profile; got {found}"
+        ))
     };
     op.map(Some).ok_or_else(known)
 }

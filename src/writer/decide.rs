@@ -3,7 +3,7 @@
 //! Knows: an entry before, a job, a definition. Must not know: trees, batches, disks.
 
 use crate::board::{Definition, Key, ScoreRefused};
-use crate::job::{Job, MAX_AHEAD_MICROS, Op, Reject, RejectCode};
+use crate::job::{Compare, Job, MAX_AHEAD_MICROS, Op, Presence, Reject, RejectCode, When};
 use crate::state::{Entry, EntryState};
 use crate::tree::Words;
 use crate::types::{MemberId, Score, Timestamp};
@@ -90,11 +90,20 @@ pub fn decide(
         Decision::of(Some(Entry { version, updated_at: request.at, ..*entry }), true)
     };
     match request.op {
-        Op::Set | Op::Best | Op::Incr => {
-            let given =
+        Op::Set | Op::Best | Op::Incr | Op::When(_) => {
+            let sent =
                 request.score.ok_or_else(|| Reject::new(RejectCode::BadScore, "the job has no score"))?;
+            let given = &*definition.typed(sent).map_err(|refused| reject(definition, refused, sent))?;
             let held = before.and_then(Entry::words);
-            let sum = if request.op == Op::Incr {
+            let applies = match request.op {
+                Op::When(When { presence: Presence::New, .. }) => held.is_none(),
+                Op::When(When { presence: Presence::Existing, .. }) => held.is_some(),
+                _ => true,
+            };
+            if !applies {
+                return Ok(unchanged());
+            }
+            let sum = if request.op.adds() {
                 let base = held.map(|words| definition.score_of(words.as_slice()));
                 let sum = definition.add(base.as_ref(), given);
                 Some(sum.map_err(|refused| reject(definition, refused, given))?)
@@ -102,6 +111,11 @@ pub fn decide(
                 None
             };
             let score = sum.as_ref().unwrap_or(given);
+            if let (Op::When(When { compare, .. }), Some(held)) = (request.op, held)
+                && !is_compared_so(compare, score, &definition.score_of(held.as_slice()))
+            {
+                return Ok(unchanged());
+            }
             definition.admit(score).map_err(|refused| reject(definition, refused, score))?;
             let error = held.and_then(|held| definition.error_of(held.as_slice())).unwrap_or_default();
             let place = definition.entry_words_with(score, error, request.at, request.member.as_bytes());
@@ -129,6 +143,17 @@ pub fn decide(
             let changes_only_metadata = changes_metadata && had_metadata && has_metadata && !differs;
             let changed = differs || changes_metadata;
             Ok(Decision { after: Some(after), changed, changes_only_metadata, takes_metadata })
+        }
+        Op::Take => {
+            let sent =
+                request.score.ok_or_else(|| Reject::new(RejectCode::BadScore, "the job has no score"))?;
+            let given = definition.typed(sent).map_err(|refused| reject(definition, refused, sent))?;
+            let held = before.and_then(Entry::words).map(|words| definition.score_of(words.as_slice()));
+            if held.as_ref() == Some(&*given) {
+                Ok(Decision::of(remembered(), true))
+            } else {
+                Ok(unchanged())
+            }
         }
         Op::Remove => {
             let changed = before.is_some_and(|entry| entry.state != EntryState::Removed);
@@ -175,6 +200,15 @@ pub fn stale_version(version: u64, stored: u64) -> Reject {
     Reject::new(RejectCode::StaleVersion, detail)
 }
 
+/// Whether a score compares with the one that is there as a condition says.
+fn is_compared_so(compare: Compare, score: &Score, held: &Score) -> bool {
+    match compare {
+        Compare::Any => true,
+        Compare::Greater => score.keys() > held.keys(),
+        Compare::Less => score.keys() < held.keys(),
+    }
+}
+
 fn same_score(definition: &Definition, a: &Words, b: &Words) -> bool {
     let keys = definition.keys.len();
     a.as_slice().get(..keys) == b.as_slice().get(..keys)
@@ -183,11 +217,18 @@ fn same_score(definition: &Definition, a: &Words, b: &Words) -> bool {
 /// `score`: the resulting score; on overflow, the score that the job brought.
 fn reject(definition: &Definition, refused: ScoreRefused, score: &Score) -> Reject {
     match refused {
-        ScoreRefused::KeyCount => Reject::new(RejectCode::BadScore, definition.not_a_score(score)),
+        ScoreRefused::KeyCount | ScoreRefused::NoInteger(_) => {
+            Reject::new(RejectCode::BadScore, definition.refused(refused, score))
+        }
+        ScoreRefused::NotANumber => {
+            let detail = format!("adding {score} to the opposite infinity gives no number");
+            Reject::new(RejectCode::BadScore, detail)
+        }
         ScoreRefused::OutOfRange => {
             let keys = definition.keys.iter().zip(score.keys());
             let outside = keys.filter(|(key, value)| !(key.min..=key.max).contains(value));
             let told = outside.map(|(key, value)| {
+                let value = key.number(*value);
                 format!("{} would be {value}, but must be {} on this board", key.name, bounds(key))
             });
             Reject::new(RejectCode::OutOfRange, told.collect::<Vec<_>>().join("; "))
@@ -200,10 +241,11 @@ fn reject(definition: &Definition, refused: ScoreRefused, score: &Score) -> Reje
 }
 
 fn bounds(key: &Key) -> String {
+    let (min, max) = (key.number(key.min), key.number(key.max));
     match (key.min > i64::MIN, key.max < i64::MAX) {
-        (true, true) => format!("{} to {}", key.min, key.max),
-        (true, false) => format!("{} or more", key.min),
-        (false, _) => format!("{} or less", key.max),
+        (true, true) => format!("{min} to {max}"),
+        (true, false) => format!("{min} or more"),
+        (false, _) => format!("{max} or less"),
     }
 }
 
@@ -339,5 +381,39 @@ mod tests {
         let shown = entry(run(&board, Some(&raised), Op::Show, 0, 4));
         assert_eq!(shown.listed(), raised.words());
         assert!(!run(&board, None, Op::Hide, 0, 1).expect("accepted").changed);
+    }
+
+    #[test]
+    fn conditions_are_judged_by_the_entry_that_is_there() {
+        let board = Definition::default();
+        let when = |presence, compare, adds| Op::When(When { presence, compare, adds });
+        let score = |op, before: Option<i64>, given| {
+            let held = before.map(|score| entry(run(&board, None, Op::Set, score, 1)));
+            let decided = run(&board, held.as_ref(), op, given, 2).expect("accepted");
+            let words = decided.after.as_ref().and_then(Entry::words);
+            words.map(|words| board.score_of(words.as_slice()).keys()[0])
+        };
+        for (op, before, given, expect) in [
+            (Op::Take, None, 5, None),
+            (Op::Take, Some(7), 7, None),
+            (Op::Take, Some(7), 5, Some(7)),
+            (Op::CREATE, None, 5, Some(5)),
+            (Op::CREATE, Some(7), 5, Some(7)),
+            (Op::UPDATE, None, 5, None),
+            (Op::UPDATE, Some(7), 5, Some(5)),
+            (when(Presence::Any, Compare::Greater, false), None, 5, Some(5)),
+            (when(Presence::Any, Compare::Greater, false), Some(7), 5, Some(7)),
+            (when(Presence::Any, Compare::Greater, false), Some(7), 9, Some(9)),
+            (when(Presence::Any, Compare::Less, false), Some(7), 5, Some(5)),
+            (when(Presence::Any, Compare::Less, false), Some(7), 7, Some(7)),
+            (when(Presence::Existing, Compare::Less, false), None, 7, None),
+            (when(Presence::New, Compare::Any, true), Some(7), 5, Some(7)),
+            (when(Presence::Existing, Compare::Any, true), Some(7), 5, Some(12)),
+            (when(Presence::Any, Compare::Less, true), Some(7), 5, Some(7)),
+            (when(Presence::Any, Compare::Less, true), Some(7), -5, Some(2)),
+            (when(Presence::Any, Compare::Greater, true), None, 5, Some(5)),
+        ] {
+            assert_eq!(score(op, before, given), expect, "{op:?} {before:?} {given}");
+        }
     }
 }

@@ -27,6 +27,9 @@ pub enum OutcomeDetail {
     /// What each did on its boards, with the member's counts just before it and just after. Each job is
     /// applied on its own for that.
     Rankings,
+    /// The same of the only board of each, from which the client is told scores alone: no other shard is
+    /// asked for its counts.
+    Scores,
     /// Whether each changed anything.
     Changed,
 }

@@ -9,6 +9,7 @@
 //! - [`cluster`]: several nodes: what they ask each other, and reads through nodes that own some shards
 //! - [`disturbed_cluster`]: several nodes, while nodes and servers are killed, frozen, cut off and emptied
 //! - [`http`]: the API, who may use it, and clients that do not behave
+//! - [`redis_protocol`]: Redis' protocol, beside a real redis-server
 //! - [`cli`]: the other subcommands, and settings
 //! - [`operations`]: metrics, dashboards, containers, secrets, snapshots
 //! - [`cost`]: what a job costs, apart from time
@@ -28,6 +29,8 @@ mod cluster;
 mod disturbed_cluster;
 
 mod http;
+
+mod redis_protocol;
 
 mod cli;
 mod cost;

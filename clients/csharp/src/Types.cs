@@ -65,6 +65,11 @@ namespace Ranktree
         [JsonProperty("name")] public string Name { get; set; }
         /// <summary>`desc`: greater is better; `asc`: smaller is better.</summary>
         [JsonProperty("order")] public string Order { get; set; }
+        /// <summary>
+        /// `integer`: exact signed 64-bit integers. `float`: IEEE doubles, so fractions and infinities too;
+        /// `incr` adds as doubles do. It can never change.
+        /// </summary>
+        [JsonProperty("type")] public string Type { get; set; }
         /// <summary>The least value that a job may lead to. Existing entries stay as they are.</summary>
         [JsonProperty("min")] public long? Min { get; set; }
         /// <summary>
@@ -87,6 +92,8 @@ namespace Ranktree
         [JsonProperty("name")] public string Name { get; set; }
         /// <summary>One of `asc`, `desc`.</summary>
         [JsonProperty("order")] public string Order { get; set; }
+        /// <summary>`float`: IEEE doubles. Absent: exact 64-bit integers.</summary>
+        [JsonProperty("type")] public string Type { get; set; }
         [JsonProperty("min")] public long? Min { get; set; }
         [JsonProperty("max")] public long? Max { get; set; }
         /// <summary>
@@ -137,7 +144,8 @@ namespace Ranktree
         /// <summary>
         /// Which of equal scores comes first: that of the `first` or the `last` member to reach it, or with
         /// `member` that of the smallest id, compared byte by byte. The id also decides if the times are
-        /// equal. Equal scores share their rank regardless.
+        /// equal. Equal scores share their rank regardless. One of `first`, `last`, `member`,
+        /// `member_desc`.
         /// </summary>
         [JsonProperty("ties")] public string Ties { get; set; }
         /// <summary>
@@ -196,7 +204,7 @@ namespace Ranktree
         [JsonProperty("keys")] public IList<Key> Keys { get; set; }
         /// <summary>One of `set`, `best`, `incr`.</summary>
         [JsonProperty("policy")] public string Policy { get; set; }
-        /// <summary>One of `first`, `last`, `member`.</summary>
+        /// <summary>One of `first`, `last`, `member`, `member_desc`.</summary>
         [JsonProperty("ties")] public string Ties { get; set; }
         /// <summary>One of `all`, `hour`, `day`, `week`, `month`, `season`.</summary>
         [JsonProperty("windows")] public IList<string> Windows { get; set; }
@@ -230,7 +238,7 @@ namespace Ranktree
         [JsonProperty("keys")] public IList<Key> Keys { get; set; }
         /// <summary>One of `set`, `best`, `incr`.</summary>
         [JsonProperty("policy")] public string Policy { get; set; }
-        /// <summary>One of `first`, `last`, `member`.</summary>
+        /// <summary>One of `first`, `last`, `member`, `member_desc`.</summary>
         [JsonProperty("ties")] public string Ties { get; set; }
         /// <summary>One of `all`, `hour`, `day`, `week`, `month`, `season`.</summary>
         [JsonProperty("windows")] public IList<string> Windows { get; set; }
@@ -286,7 +294,7 @@ namespace Ranktree
         [JsonProperty("keys")] public IList<Key> Keys { get; set; }
         /// <summary>One of `set`, `best`, `incr`.</summary>
         [JsonProperty("policy")] public string Policy { get; set; }
-        /// <summary>One of `first`, `last`, `member`.</summary>
+        /// <summary>One of `first`, `last`, `member`, `member_desc`.</summary>
         [JsonProperty("ties")] public string Ties { get; set; }
         /// <summary>One of `all`, `hour`, `day`, `week`, `month`, `season`.</summary>
         [JsonProperty("windows")] public IList<string> Windows { get; set; }
@@ -438,8 +446,9 @@ namespace Ranktree
         [JsonProperty("scores")] public IDictionary<string, Score> Scores { get; set; }
         /// <summary>
         /// `set` replaces the score, `best` replaces a worse one, `incr` adds to it key by key, from zero
-        /// for a new member. Default: the board's `policy`. One of `set`, `best`, `incr`, `remove`, `hide`,
-        /// `show`, `profile`.
+        /// for a new member; `create` sets it if the member has no entry, and `update` if it has one.
+        /// Default: the board's `policy`. One of `set`, `best`, `incr`, `create`, `update`, `remove`,
+        /// `hide`, `show`, `profile`.
         /// </summary>
         [JsonProperty("op")] public string Op { get; set; }
         /// <summary>
@@ -469,8 +478,9 @@ namespace Ranktree
         [JsonProperty("score")] public Score Score { get; set; }
         /// <summary>
         /// `set` replaces the score, `best` replaces a worse one, `incr` adds to it key by key, from zero
-        /// for a new member. Default: the board's `policy`. One of `set`, `best`, `incr`, `remove`, `hide`,
-        /// `show`.
+        /// for a new member; `create` sets it if the member has no entry, and `update` if it has one.
+        /// Default: the board's `policy`. One of `set`, `best`, `incr`, `create`, `update`, `remove`,
+        /// `hide`, `show`.
         /// </summary>
         [JsonProperty("op")] public string Op { get; set; }
         /// <summary>
@@ -1892,7 +1902,8 @@ namespace Ranktree
         /// </summary>
         [JsonProperty("windows")] public string Windows { get; set; }
         /// <summary>
-        /// Up to 1000 boards. Without it, all boards that the member is on, up to 1000 at a time.
+        /// Up to 1000 boards. A comma within a name is percent-encoded. Without it, all boards that the
+        /// member is on, up to 1000 at a time.
         /// </summary>
         [JsonProperty("boards")] public IList<string> Boards { get; set; }
         /// <summary>

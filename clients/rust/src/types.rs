@@ -18,6 +18,14 @@ words! {
 }
 
 words! {
+    /// What the values of a key are.
+    KeyType {
+        Integer = "integer",
+        Float = "float",
+    }
+}
+
+words! {
     /// What an increment beyond a bound does.
     Beyond {
         Reject = "reject",
@@ -40,6 +48,7 @@ words! {
         First = "first",
         Last = "last",
         Member = "member",
+        MemberDesc = "member_desc",
     }
 }
 
@@ -69,6 +78,8 @@ words! {
         Set = "set",
         Best = "best",
         Incr = "incr",
+        Create = "create",
+        Update = "update",
         Remove = "remove",
         Hide = "hide",
         Show = "show",
@@ -173,6 +184,10 @@ pub struct KeyInput {
     /// `desc`: greater is better; `asc`: smaller is better.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub order: Option<Order>,
+    /// `integer`: exact signed 64-bit integers. `float`: IEEE doubles, so fractions and infinities too;
+    /// `incr` adds as doubles do. It can never change.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub r#type: Option<KeyType>,
     /// The least value that a job may lead to. Existing entries stay as they are.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "crate::integers::optional")]
     pub min: Option<i64>,
@@ -197,6 +212,13 @@ impl KeyInput {
     #[must_use]
     pub fn order(mut self, order: Order) -> Self {
         self.order = Some(order);
+        self
+    }
+
+    /// Sets `type`.
+    #[must_use]
+    pub fn r#type(mut self, r#type: KeyType) -> Self {
+        self.r#type = Some(r#type);
         self
     }
 
@@ -237,6 +259,9 @@ pub struct Key {
     pub name: String,
     /// `order`.
     pub order: Order,
+    /// `float`: IEEE doubles. Absent: exact 64-bit integers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub r#type: Option<KeyType>,
     /// `min`.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "crate::integers::optional")]
     pub min: Option<i64>,
@@ -802,7 +827,8 @@ pub struct Job {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scores: Option<BTreeMap<String, Score>>,
     /// `set` replaces the score, `best` replaces a worse one, `incr` adds to it key by key, from zero for a
-    /// new member. Default: the board's `policy`.
+    /// new member; `create` sets it if the member has no entry, and `update` if it has one. Default: the
+    /// board's `policy`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub op: Option<Op>,
     /// The job applies only if this is greater than the version stored for the member and the board, or of
@@ -900,7 +926,8 @@ pub struct EntryInput {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub score: Option<Score>,
     /// `set` replaces the score, `best` replaces a worse one, `incr` adds to it key by key, from zero for a
-    /// new member. Default: the board's `policy`.
+    /// new member; `create` sets it if the member has no entry, and `update` if it has one. Default: the
+    /// board's `policy`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub op: Option<Op>,
     /// The job applies only if this is greater than the version stored for the member and the board, or of
@@ -2501,7 +2528,8 @@ impl<A> Request<MemberBoardsQuery, A> {
         self
     }
 
-    /// Up to 1000 boards. Without it, all boards that the member is on, up to 1000 at a time.
+    /// Up to 1000 boards. A comma within a name is percent-encoded. Without it, all boards that the member
+    /// is on, up to 1000 at a time.
     pub fn boards(mut self, boards: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.query.boards = Some(boards.into_iter().map(Into::into).collect());
         self

@@ -23,13 +23,13 @@ export interface components {
          * @example p42
          */
         MemberId: string;
-        /** @description A signed 64-bit integer, exact: a JSON integer, or a decimal string for clients whose numbers are doubles. Fractions, exponents, plus signs and numbers beyond 64 bits are refused. */
+        /** @description A signed 64-bit integer, exact: a JSON integer, or a decimal string for clients whose numbers are doubles. Fractions, plus signs and numbers beyond 64 bits are refused. Of a key of the type `float`: any number, its string, or an infinity. */
         IntegerInput: number | bigint;
-        /** @description A signed 64-bit integer; beyond ±(2^53-1) a decimal string, because many JSON readers would round it. */
+        /** @description A signed 64-bit integer; beyond ±(2^53-1) a decimal string, because many JSON readers would round it. Of a key of the type `float`: a double, with the shortest digits that read back as it. */
         Integer: number | bigint;
-        /** @description A score: one integer, or an array of 1 to 8, as many as the board has keys. */
+        /** @description A score: one number, or an array of 1 to 8, as many as the board has keys. */
         ScoreInput: components["schemas"]["IntegerInput"] | components["schemas"]["IntegerInput"][];
-        /** @description A score: one integer on boards of one key, an array on others. */
+        /** @description A score: one number on boards of one key, an array on others. */
         Score: components["schemas"]["Integer"] | components["schemas"]["Integer"][];
         /** @description An unsigned 64-bit integer, or its decimal string. */
         Version: number | bigint;
@@ -66,6 +66,12 @@ export interface components {
              * @enum {string|null}
              */
             order?: "asc" | "desc" | null;
+            /**
+             * @description `integer`: exact signed 64-bit integers. `float`: IEEE doubles, so fractions and infinities too; `incr` adds as doubles do. It can never change.
+             * @default integer
+             * @enum {string|null}
+             */
+            type?: "integer" | "float" | null;
             /** @description The least value that a job may lead to. Existing entries stay as they are. */
             min?: components["schemas"]["IntegerInput"] | null;
             /** @description The greatest value that a job may lead to; not below `min`. Existing entries stay as they are. */
@@ -88,6 +94,11 @@ export interface components {
             name: string;
             /** @enum {unknown} */
             order: "asc" | "desc";
+            /**
+             * @description `float`: IEEE doubles. Absent: exact 64-bit integers.
+             * @constant
+             */
+            type?: "float";
             min?: components["schemas"]["Integer"];
             max?: components["schemas"]["Integer"];
             /**
@@ -116,7 +127,7 @@ export interface components {
             name: components["schemas"]["InstanceName"];
             begin: components["schemas"]["Time"];
         };
-        /** @description What a board's definition is to have. On a new board absent fields have their default; on one that is there they keep their value. `null` is the default. Only `policy`, `keep`, `grace`, `entry_ttl`, `capacity`, the `every` of `season` and the bounds of keys can change, and windows be added. */
+        /** @description What a board's definition is to have. On a new board absent fields have their default; on one that is there they keep their value. `null` is the default. Only `policy`, `keep`, `grace`, `entry_ttl`, `capacity`, the `every` of `season` and the bounds of keys with `below_min` and `above_max` can change, and windows be added. */
         DefinitionInput: {
             /** @description The components of a score, compared in this order. Default: one key, `score`, descending. */
             keys?: components["schemas"]["KeyInput"][] | null;
@@ -131,7 +142,7 @@ export interface components {
              * @default first
              * @enum {string|null}
              */
-            ties?: "first" | "last" | "member" | null;
+            ties?: "first" | "last" | "member" | "member_desc" | null;
             /** @description The kinds of time slices that the board has a ranking of, `["all"]` if absent. Each has instances: `all`, `2026-11-20T09`, `2026-11-20`, `2026-W47`, `2026-11`, `s7`. Weeks are those of ISO 8601. A read that names no window is of `all`, or of the first one of the list. */
             windows?: ("all" | "hour" | "day" | "week" | "month" | "season")[] | null;
             /** @description When seasons begin. Given if, and only if, `season` is one of the windows. */
@@ -178,7 +189,7 @@ export interface components {
             /** @enum {unknown} */
             policy: "set" | "best" | "incr";
             /** @enum {unknown} */
-            ties: "first" | "last" | "member";
+            ties: "first" | "last" | "member" | "member_desc";
             windows: ("all" | "hour" | "day" | "week" | "month" | "season")[];
             /** @description When seasons begin: `null` if there are none. */
             season: {
@@ -220,7 +231,7 @@ export interface components {
             /** @enum {unknown} */
             policy: "set" | "best" | "incr";
             /** @enum {unknown} */
-            ties: "first" | "last" | "member";
+            ties: "first" | "last" | "member" | "member_desc";
             windows: ("all" | "hour" | "day" | "week" | "month" | "season")[];
             /** @description When seasons begin: `null` if there are none. */
             season: {
@@ -289,7 +300,7 @@ export interface components {
             /** @enum {unknown} */
             policy: "set" | "best" | "incr";
             /** @enum {unknown} */
-            ties: "first" | "last" | "member";
+            ties: "first" | "last" | "member" | "member_desc";
             windows: ("all" | "hour" | "day" | "week" | "month" | "season")[];
             /** @description When seasons begin: `null` if there are none. */
             season: {
@@ -409,11 +420,11 @@ export interface components {
             score: components["schemas"]["ScoreInput"];
             scores?: null;
             /**
-             * @description `set` replaces the score, `best` replaces a worse one, `incr` adds to it key by key, from zero for a new member. Default: the board's `policy`.
+             * @description `set` replaces the score, `best` replaces a worse one, `incr` adds to it key by key, from zero for a new member; `create` sets it if the member has no entry, and `update` if it has one. Default: the board's `policy`.
              * @default null
              * @enum {unknown}
              */
-            op?: "set" | "best" | "incr" | null;
+            op?: "set" | "best" | "incr" | "create" | "update" | null;
             /** @description The job applies only if this is greater than the version stored for the member and the board, or of the profile, so that a repetition counts once. Of jobs that overtake each other the older one is rejected: an `incr` is not added then. */
             version?: components["schemas"]["Version"] | null;
             /** @description When the score was reached, from 1970 to April 2262, with any offset; decides ties. A job whose `at` is more than five minutes after the queue took it is rejected with `future_time`; exactly five minutes are allowed. Default: when the queue took the job. */
@@ -428,11 +439,11 @@ export interface components {
                 [key: string]: components["schemas"]["ScoreInput"];
             };
             /**
-             * @description `set` replaces the score, `best` replaces a worse one, `incr` adds to it key by key, from zero for a new member. Default: the board's `policy`.
+             * @description `set` replaces the score, `best` replaces a worse one, `incr` adds to it key by key, from zero for a new member; `create` sets it if the member has no entry, and `update` if it has one. Default: the board's `policy`.
              * @default null
              * @enum {unknown}
              */
-            op?: "set" | "best" | "incr" | null;
+            op?: "set" | "best" | "incr" | "create" | "update" | null;
             /** @description The job applies only if this is greater than the version stored for the member and the board, or of the profile, so that a repetition counts once. Of jobs that overtake each other the older one is rejected: an `incr` is not added then. */
             version?: components["schemas"]["Version"] | null;
             /** @description When the score was reached, from 1970 to April 2262, with any offset; decides ties. A job whose `at` is more than five minutes after the queue took it is rejected with `future_time`; exactly five minutes are allowed. Default: when the queue took the job. */
@@ -488,11 +499,11 @@ export interface components {
             score: components["schemas"]["ScoreInput"];
             scores?: null;
             /**
-             * @description `set` replaces the score, `best` replaces a worse one, `incr` adds to it key by key, from zero for a new member. Default: the board's `policy`.
+             * @description `set` replaces the score, `best` replaces a worse one, `incr` adds to it key by key, from zero for a new member; `create` sets it if the member has no entry, and `update` if it has one. Default: the board's `policy`.
              * @default null
              * @enum {unknown}
              */
-            op?: "set" | "best" | "incr" | null;
+            op?: "set" | "best" | "incr" | "create" | "update" | null;
             /** @description The job applies only if this is greater than the version stored for the member and the board, or of the profile, so that a repetition counts once. Of jobs that overtake each other the older one is rejected: an `incr` is not added then. */
             version?: components["schemas"]["Version"] | null;
             /** @description When the score was reached, from 1970 to April 2262, with any offset; decides ties. A job whose `at` is more than five minutes after the queue took it is rejected with `future_time`; exactly five minutes are allowed. Default: when the queue took the job. */
@@ -649,6 +660,11 @@ export interface components {
              * @constant
              */
             hidden?: true;
+            /**
+             * @description Present with `hidden=true`, of an entry that is kept and not listed, because it is beyond the board's `capacity`. `rank`, `position` and the counts are those among all entries that are kept.
+             * @constant
+             */
+            beyond_capacity?: true;
         };
         /** @description A member's entries in several windows of a board. */
         EntryByWindow: {
@@ -818,6 +834,8 @@ export interface components {
             stale?: true;
             /** @description Present if the answer lacks shards, which no node answered for: their numbers. Only with `partial=true`, or after a board was defined. */
             missing?: number[];
+            /** @description The member's profile, whether it has an entry or not; `null` if there is none, or if it could not be read. Present with `profile=true` and without `boards`, unless the token is confined to some boards. */
+            profile?: components["schemas"]["Profile"] | null;
         };
         /** @description The rank of a score, whether a member has it or not. */
         Rank: {
@@ -1049,8 +1067,7 @@ export interface components {
             sequence: number;
             /** @description Its place in the message, counted from 0. */
             index: number;
-            /** @description The time at which the shard refused it; `null` if it was stored by a version before 0.1. */
-            rejected_at: components["schemas"]["Time"] | null;
+            rejected_at: components["schemas"]["Time"];
             /**
              * @description Stable; the same code is `rejected` in the job's result.
              * @enum {unknown}
@@ -1425,7 +1442,7 @@ export interface components {
              */
             results?: "changed";
             /**
-             * @description Names of windows or instances, joined by commas, at most 64, in place of `window`. The answer has the member's entries there as `windows`, read right after the job, so that it tells which instances the job has entered. With `wait=applied` only.
+             * @description Names of windows or instances, joined by commas, at most 64, in place of `window`. The answer has the member's entries there as `windows`, read right after the job, so that it tells which instances the job has entered: a window's name, and `*` for each, stands for the instance that the job's own time falls in, and is `null` if that was closed or had not begun. With `wait=applied` only.
              * @example all,day
              * @example *
              */
@@ -1483,7 +1500,7 @@ export interface components {
              */
             movement?: "hour" | "day" | "week" | "month" | "season";
             /**
-             * @description Whether an entry that is hidden is answered, too, with `hidden` and the rank that it would have. Needs the scope `write`.
+             * @description Whether an entry is answered, too, that is kept and not listed: one that is hidden, with `hidden`, and one beyond the board's `capacity`, with `beyond_capacity`; each with the rank that it would have if it were listed. Such an entry has no `rank_error` and no `movement`, whatever was asked. Needs the scope `write`.
              * @default false
              */
             hidden?: boolean;
@@ -1546,12 +1563,12 @@ export interface components {
              * @example *
              */
             windows?: string;
-            /** @description Up to 1000 boards. Without it, all boards that the member is on, up to 1000 at a time. */
+            /** @description Up to 1000 boards. A comma within a name is percent-encoded. Without it, all boards that the member is on, up to 1000 at a time. */
             boards?: components["schemas"]["BoardName"][];
             /** @description The `next_cursor` of the page before, without `boards`; empty means the first page. */
             cursor?: string;
             /**
-             * @description Whether an entry that is hidden is answered, too, with `hidden` and the rank that it would have. Needs the scope `write`.
+             * @description Whether an entry is answered, too, that is kept and not listed: one that is hidden, with `hidden`, and one beyond the board's `capacity`, with `beyond_capacity`; each with the rank that it would have if it were listed. Such an entry has no `rank_error` and no `movement`, whatever was asked. Needs the scope `write`.
              * @default false
              */
             hidden?: boolean;
@@ -1785,16 +1802,10 @@ export interface components {
              * @enum {string}
              */
             accuracy?: "exact" | "approx";
-            /**
-             * Format: int64
-             * @description The least value.
-             */
-            min?: number;
-            /**
-             * Format: int64
-             * @description The greatest value; not below `min`.
-             */
-            max?: number;
+            /** @description The least value. */
+            min?: components["schemas"]["IntegerInput"];
+            /** @description The greatest value; not below `min`. */
+            max?: components["schemas"]["IntegerInput"];
             /**
              * @description How many entries the page has at most.
              * @default 10
@@ -1964,16 +1975,10 @@ export interface components {
              * @enum {string}
              */
             accuracy?: "exact" | "approx";
-            /**
-             * Format: int64
-             * @description The least value.
-             */
-            min?: number;
-            /**
-             * Format: int64
-             * @description The greatest value; not below `min`.
-             */
-            max?: number;
+            /** @description The least value. */
+            min?: components["schemas"]["IntegerInput"];
+            /** @description The greatest value; not below `min`. */
+            max?: components["schemas"]["IntegerInput"];
         };
         /** @description What `histogram` may be asked with. */
         HistogramQuery: {
@@ -2012,7 +2017,7 @@ export interface components {
              */
             buckets?: number;
             /** @description 2 to 1000 integers, each greater than the one before: the bounds of the buckets. A bucket ends just below the next edge; the last bucket includes its upper edge. */
-            edges?: number[];
+            edges?: components["schemas"]["IntegerInput"][];
         };
         /** @description What `percentiles` may be asked with. */
         PercentilesQuery: {
@@ -2079,6 +2084,8 @@ export interface components {
             accuracy?: "exact" | "approx";
             /** @description Only bans that hold on this board: its own, and those of all boards. */
             board?: components["schemas"]["BoardName"];
+            /** @description Only bans of this member. */
+            member?: components["schemas"]["MemberId"];
             /**
              * @description How many bans the page has at most.
              * @default 10
@@ -2125,12 +2132,14 @@ export interface components {
              * @enum {unknown}
              */
             reason?: "malformed" | "unknown_board" | "bad_member" | "bad_score" | "out_of_range" | "overflow" | "stale_version" | "closed_window" | "wrong_shard" | "too_large" | "future_time";
+            /** @description Only rejects of this member: those that the erasure of the member reaches. Of what is no readable job, those are listed in which the id stands as a JSON string. */
+            member?: components["schemas"]["MemberId"];
             /**
              * @description How many rejects the page has at most.
              * @default 100
              */
             limit?: number;
-            /** @description The `next_cursor` of the page before; empty means the first page. Send it with the same `shard` and `reason`. */
+            /** @description The `next_cursor` of the page before; empty means the first page. Send it with the same `shard`, `reason` and `member`. */
             cursor?: string;
         };
     };

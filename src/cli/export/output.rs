@@ -245,7 +245,9 @@ enum Place {
 
 fn push_object(line: &mut String, board: &str, row: &Row<'_>, place: Place) {
     let Row { score, rank, position, updated_at, .. } = row;
-    push_all(line, &["{\"board\":\"", board, "\",\"member\":"]);
+    line.push_str("{\"board\":");
+    push_text(line, board);
+    line.push_str(",\"member\":");
     push_text(line, &row.member);
     push_all(line, &[",\"op\":\"set\",\"score\":", score, ",\"at\":\"", row.at(), "\","]);
     if let Some(version) = &row.version {
@@ -265,7 +267,9 @@ fn push_object(line: &mut String, board: &str, row: &Row<'_>, place: Place) {
 fn push_hide(line: &mut String, board: Option<&str>, member: &str) {
     line.push('{');
     if let Some(board) = board {
-        push_all(line, &["\"board\":\"", board, "\","]);
+        line.push_str("\"board\":");
+        push_text(line, board);
+        line.push(',');
     }
     line.push_str("\"member\":");
     push_text(line, member);
@@ -306,12 +310,11 @@ fn push_hidden_cells(line: &mut String, board: &str, hidden: &Hidden, is_safe: b
 }
 
 fn push_names(line: &mut String, board: &str, member: &str, is_safe: bool) {
-    // The names of boards begin with a letter or a digit.
-    push_text_cell(line, board, is_safe);
-    line.push(',');
-    let member = if is_safe { guarded(member) } else { Cow::Borrowed(member) };
-    push_text_cell(line, &member, is_safe);
-    line.push(',');
+    for name in [board, member] {
+        let name = if is_safe { guarded(name) } else { Cow::Borrowed(name) };
+        push_text_cell(line, &name, is_safe);
+        line.push(',');
+    }
 }
 
 /// From at to version.

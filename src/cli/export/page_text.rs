@@ -121,9 +121,9 @@ impl<'a> Text<'a> {
         Some(self.take_while(|byte| byte.is_ascii_digit())).filter(|digits| !digits.is_empty())
     }
 
-    /// An integer, one in quotation marks, or an array of them, as JSON.
+    /// A number, one in quotation marks, or an array of them, as JSON.
     fn score(&mut self) -> Option<&'a str> {
-        let is_of_key = |byte: u8| byte == b'-' || byte == b'"' || byte.is_ascii_digit();
+        let is_of_key = |byte: u8| byte.is_ascii_digit() || b"-\".einf".contains(&byte);
         if !self.rest.starts_with('[') {
             return Some(self.take_while(is_of_key)).filter(|key| !key.is_empty());
         }

@@ -3,14 +3,12 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use serde_json::{Value, json};
-
 use crate::cli::Failure;
 use crate::cli::board_line::ExportedInstance;
 use crate::cli::export::remote::NoInstance;
 use crate::cli::export::row::{Hidden, Page, Row};
 use crate::cli::offline::Offline;
-use crate::http::definition_json;
+use crate::http::{definition_json, write_score};
 use crate::query::{
     End, HiddenEntry, InstanceAsked, Listed, ListedMetadata, PageCursor, ReadShards, Start, View,
     WindowChoice, hidden_entries, run_in_memory, top,
@@ -25,8 +23,6 @@ use crate::writer::{RegisteredBoard, Registry};
 const PAGE_ENTRIES: usize = 1_000;
 /// Boards that a message names.
 const BOARDS_NAMED: usize = 20;
-/// Many JSON parsers round integers beyond it.
-const EXACT_MAX: u64 = (1 << 53) - 1;
 
 pub struct Stopped {
     stores: Vec<Store>,
@@ -134,7 +130,7 @@ impl Stopped {
         Ok(Row {
             profile: self.profile_if_asked(&entry.member)?,
             member: entry.member.to_string().into(),
-            score: score(&entry.score).to_string().into(),
+            score: score(&entry.score).into(),
             rank: "".into(),
             position: "".into(),
             updated_at: entry.updated_at.to_string().into(),
@@ -228,7 +224,7 @@ impl Stopped {
         Ok(Row {
             profile: self.profile_if_asked(&listed.member)?,
             member: listed.member.to_string().into(),
-            score: score(&listed.score).to_string().into(),
+            score: score(&listed.score).into(),
             rank: listed.rank().to_string().into(),
             position: listed.position.to_string().into(),
             updated_at: listed.updated_at.to_string().into(),
@@ -240,10 +236,8 @@ impl Stopped {
 }
 
 /// As answers write it.
-fn score(score: &Score) -> Value {
-    let key = |key: &i64| if key.unsigned_abs() > EXACT_MAX { json!(key.to_string()) } else { json!(key) };
-    match score.keys() {
-        [one] => key(one),
-        keys => keys.iter().map(key).collect(),
-    }
+fn score(score: &Score) -> String {
+    let mut out = Vec::new();
+    write_score(&mut out, score);
+    String::from_utf8(out).expect("JSON is UTF-8")
 }

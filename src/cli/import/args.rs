@@ -64,8 +64,8 @@ the start. Cells are trimmed, \
 names of members too. --board sends every row to that board, even if the row names another one. at is RFC 3339, or a date such as \
 2026-07-24, which means midnight UTC or of --at-zone.
 
-A score is a whole number: 1200, 42.0 and 1e3 are, and 12.5 is with --scale 10. Nothing is guessed: \"1,234\" and 1.000 are refused until \
---thousands or --decimal says what the comma or the point is. With --duration, a number alone is seconds if the name of its column \
+A score is a whole number: 1200, 42.0 and 1e3 are, and 12.5 is with --scale 10. It stays 12.5 if the board is there with a key of \
+the type float, or the file defines it so. Nothing is guessed: \"1,234\" and 1.000 are refused until --thousands or --decimal says what the comma or the point is. With --duration, a number alone is seconds if the name of its column \
 says so, or a first row is written as 1:23.456 or 59.9, and is refused otherwise. Several keys are a column each.
 
 NDJSON is one job object per line, as in POST /v1/jobs. With --column, or another option about fields, rows of JSON are read \
@@ -94,10 +94,10 @@ other windows, too, they are not imported, because they would set its entries of
 --into-all-windows allows it, for a board that is to have nothing else. Rows of all enter the open instances of other windows in \
 any case: import all before anybody plays.
 
-Scores of Redis are floating-point numbers. Whole numbers are imported exactly; fractions and infinities are refused, unless \
---scale makes whole numbers of them. Ranks come out equal. Redis keeps no times, so equal scores are ordered by id, \
-upwards with the best first, whereas ZREVRANK orders them downwards. The board should order ties by `first` (the \
-default) or `member`. Members that are added or removed while Redis is read may be missed.
+Scores of Redis are floating-point numbers. Whole numbers are imported exactly; fractions and infinities are, too, if the \
+board is there with a key of the type float, and are refused otherwise, unless --scale makes whole numbers of fractions. Ranks come out equal. Redis keeps no times, so equal scores are ordered by id, \
+upwards with the best first, whereas ZREVRANK orders them downwards, as a board does whose `ties` are `member_desc`. Otherwise the \
+board should order ties by `first` (the default) or `member`. Members that are added or removed while Redis is read may be missed.
 
 If the service asks for tokens, pass one in --token-file, or in the environment variable RANKTREE_TOKEN; it needs the \
 scope write.

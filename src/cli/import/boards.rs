@@ -4,10 +4,11 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use crate::board::{Key, KeyType};
 use crate::cli::board_line::BoardLine;
 use crate::cli::import::ImportError;
 use crate::cli::import::read::{RejectedLine, Row, advice};
-use crate::cli::import::send::{BoardFacts, Connection};
+use crate::cli::import::send::{BoardFacts, Connection, KeyFacts};
 use crate::cli::import::tally::Tally;
 use crate::job::{Job, Op, RejectCode, Targets};
 use crate::types::{Score, Timestamp};
@@ -316,7 +317,24 @@ impl<'a> Boards<'a> {
             return refused(RejectCode::FutureTime, format!("{at} is more than five minutes ahead of now"));
         }
         for (board, score) in scores(&job) {
-            let Some(known) = self.known.get(board) else { continue };
+            let known = self.known.get(board);
+            let mut keys = known.and_then(|known| known.facts.keys.as_ref()).into_iter().flatten();
+            let no_integer = score.numbers().find_map(|number| {
+                let is_float = keys.next().is_some_and(|key| key.key.key_type == KeyType::Float);
+                if is_float { None } else { number.integer().err() }
+            });
+            if let Some(why) = no_integer {
+                let why = row.no_integer.as_ref().map_or_else(
+                    || {
+                        let why = format!("not a score: {why}");
+                        let advice = advice(&row.job, RejectCode::BadScore, &why);
+                        why + &advice
+                    },
+                    ToString::to_string,
+                );
+                return refused(RejectCode::BadScore, why);
+            }
+            let Some(known) = known else { continue };
             let at = job.at.unwrap_or(self.now);
             if known.facts.open.as_ref().is_some_and(|open| !open.take(at, self.now, self.latest)) {
                 let why = format!(
@@ -337,13 +355,13 @@ impl<'a> Boards<'a> {
                     Some(op) => matches!(op, Op::Set | Op::Best),
                     None => known.facts.adds == Some(false),
                 };
-                let outside =
-                    keys.iter().zip(score.keys()).find(|(key, value)| **value < key.min || **value > key.max);
-                if let Some((key, value)) = outside.filter(|_| is_set) {
-                    let why = format!(
-                        "{} of board {board} must be {} to {}; got {value}",
-                        key.name, key.min, key.max
-                    );
+                let outside = keys.iter().zip(score.numbers()).find(|(known, number)| {
+                    let Key { min, max, .. } = known.key;
+                    known.key.ordered(*number).is_ok_and(|value| value < min || value > max)
+                });
+                if let Some((KeyFacts { name, key, .. }, value)) = outside.filter(|_| is_set) {
+                    let (min, max) = (key.number(key.min), key.number(key.max));
+                    let why = format!("{name} of board {board} must be {min} to {max}; got {value}");
                     return refused(RejectCode::OutOfRange, why);
                 }
             } else if !known.is_described

@@ -178,35 +178,52 @@ fn check_rows(
         if stop::is_stopped() {
             return Err(ImportError::Interrupted);
         }
-        let parsed = parsed?;
-        keeper.as_mut().map_or(Ok(()), |keeper| keeper.push(&parsed))?;
-        match parsed {
+        let mut keep = |parsed| keeper.as_mut().map_or(Ok(()), |keeper| keeper.push(&parsed));
+        match parsed? {
             Parsed::Row(mut row) => {
+                let adds = row.adds;
                 boards.note(&mut row)?;
                 let refusal = boards.refusal(&row);
-                if row.is_repeat {
+                match refusal {
+                    // Here it is known how a fraction becomes an integer; the service knows no options.
+                    Some(line) if row.no_integer.is_some() => {
+                        if !row.is_repeat {
+                            tally.read();
+                            keep(Parsed::Rejected(line.clone()))?;
+                            tally.rejected(line)?;
+                        }
+                        continue;
+                    }
                     // The row itself is counted; what belongs to it may be refused, too.
-                    refusal.map_or(Ok(()), |line| tally.rejected(line))?;
-                    continue;
+                    refusal if row.is_repeat => refusal.map_or(Ok(()), |line| tally.rejected(line))?,
+                    Some(line) => {
+                        tally.read();
+                        tally.rejected(line)?;
+                    }
+                    None => {
+                        tally.read();
+                        repeats.note(&row);
+                        tally.checked(&row);
+                    }
                 }
-                tally.read();
-                if let Some(line) = refusal {
-                    tally.rejected(line)?;
-                } else {
-                    repeats.note(&row);
-                    tally.checked(&row);
-                }
+                row.adds = adds;
+                keep(Parsed::Row(row))?;
             }
             Parsed::Rejected(line) => {
                 tally.read();
+                keep(Parsed::Rejected(line.clone()))?;
                 tally.rejected(line)?;
             }
-            Parsed::Blank(text) => tally.blank(text),
+            Parsed::Blank(text) => {
+                keep(Parsed::Blank(text.clone()))?;
+                tally.blank(text);
+            }
             Parsed::Board(line) => {
                 boards.describe(&line)?;
                 let instance = line.instance.map(|rows_of| format!(", and rows of its {}", rows_of.instance));
                 let instance = instance.unwrap_or_default();
                 tally.note(&format!("the file has the definition of the board {}{instance}", line.board));
+                keep(Parsed::Board(line))?;
             }
         }
     }
@@ -362,6 +379,16 @@ impl Sending<'_, '_> {
                 tally.read();
             }
             let adds_for_sure = boards.note(&mut row)?;
+            // Rows that were not checked before.
+            if row.no_integer.is_some()
+                && let Some(line) = boards.refusal(&row)
+            {
+                if !row.is_repeat {
+                    **next = line.place.behind();
+                    tally.rejected(line)?;
+                }
+                continue;
+            }
             if adds_for_sure && !warned {
                 warned = true;
                 tally.note(

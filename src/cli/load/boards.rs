@@ -6,6 +6,7 @@ use ureq::http::StatusCode;
 
 use crate::cli::Failure;
 use crate::cli::client::{Client, Failed, describe_refusal, not_there};
+use crate::loadgen::encoded;
 use crate::types::{BoardName, quoted};
 use crate::window::Window;
 
@@ -23,7 +24,7 @@ pub fn define(client: &Client, windows: &[Window], boards: &[BoardName]) -> Resu
     let windows: Vec<&str> = windows.iter().map(|window| window.name()).collect();
     let definition = json!({ "windows": windows }).to_string();
     for board in boards {
-        let url = format!("{}/v1/boards/{board}", client.base());
+        let url = format!("{}/v1/boards/{}", client.base(), encoded(board.as_str()));
         let failed = |reason: String| Failure::from(format!("the board {board} cannot be defined: {reason}"));
         let unreachable = |why: Failed| failed(not_there(why.reason()));
         let reply = client.get(&url).map_err(unreachable)?;

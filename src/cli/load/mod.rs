@@ -16,7 +16,7 @@ use crate::cli::window_argument::window_argument;
 use crate::config::duration;
 use crate::config::{ClientArgs, ConfigError, FileArgs, NatsAccessArgs, check_prefix};
 use crate::job::Op;
-use crate::loadgen::{self, Distribution, OpMix, Plan, Spec, Target, Via};
+use crate::loadgen::{self, Distribution, OpMix, Plan, Spec, Target, Via, encoded};
 use crate::query::WindowChoice;
 use crate::types::BoardName;
 use crate::window::Window;
@@ -269,10 +269,10 @@ fn left_behind(args: &Args, boards: &[BoardName], messages: u64) -> String {
     let token = token.map(|_| " -H \"Authorization: Bearer $ADMIN_TOKEN\"").unwrap_or_default();
     let drop = |board: &str| format!("curl -X DELETE{ca}{token} {url}/v1/boards/{board}");
     if first == last {
-        format!("the board {first} was not dropped; to drop it: {}\n", drop(first.as_str()))
+        format!("the board {first} was not dropped; to drop it: {}\n", drop(&encoded(first.as_str())))
     } else {
         let (count, prefix) = (boards.len(), &args.board_prefix);
-        let each = drop(&format!("{prefix}$n"));
+        let each = drop(&format!("{}$n", encoded(prefix)));
         format!(
             "the boards {first} to {last} were not dropped; to drop them: for n in $(seq 0 {}); do {each}; done\n",
             count - 1

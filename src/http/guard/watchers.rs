@@ -9,6 +9,7 @@ use std::sync::Arc;
 use metrics::{counter, gauge};
 use parking_lot::Mutex;
 
+use crate::connections::client_of;
 use crate::http::render::problem::Problem;
 use crate::metrics::{LIVE_DROPPED_TOTAL, LIVE_EVENTS_TOTAL, LIVE_WATCHERS, figure};
 use crate::types::count;
@@ -94,17 +95,6 @@ impl Drop for WatcherPermit {
                 watching.by_client.remove(&client);
             }
             Some(others) => *others -= 1,
-        }
-    }
-}
-
-/// The client that an address belongs to: one IPv4 address, or one IPv6 network of 64 bits.
-pub fn client_of(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V4(address) => IpAddr::V4(address),
-        IpAddr::V6(address) => {
-            let [a, b, c, d, ..] = address.segments();
-            IpAddr::from([a, b, c, d, 0, 0, 0, 0])
         }
     }
 }

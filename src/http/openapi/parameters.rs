@@ -37,7 +37,7 @@ pub fn require(mut parameter: Value) -> Value {
 
 /// A first key.
 pub fn signed() -> Value {
-    json!({"type": "integer", "format": "int64", "minimum": i64::MIN, "maximum": i64::MAX})
+    component("IntegerInput")
 }
 
 /// The same parameter, which may be there without a value.

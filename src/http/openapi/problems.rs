@@ -31,7 +31,7 @@ pub const PROBLEMS: &[ProblemKind] = &[
     kind(
         "bad_score",
         &[409, 422],
-        "a score is not 1 to 8 exact signed 64-bit integers, or has another number of keys than the board",
+        "a score is not 1 to 8 numbers of the types of the board's keys (exact signed 64-bit integers, or doubles), or has another number of keys; or a sum of doubles would be no number",
     ),
     kind("out_of_range", &[409], "a key would leave the `min` and `max` of the board"),
     kind("overflow", &[409], "an increment would leave the 64-bit range; it is neither wrapped nor clamped"),

@@ -235,7 +235,7 @@ fn the_validator_finds_what_is_wrong() {
     for (name, value) in [
         ("rank", json!("1")),
         ("rank", json!(0)),
-        ("score", json!(1.5)),
+        ("score", json!(true)),
         ("score", json!([1])),
         ("extra", json!(1)),
     ] {

@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use crate::board::{Beyond, Definition, Key, offset};
+use crate::board::{Beyond, Definition, Key, KeyType, offset};
 use crate::http::render::json::{self, Object};
 use crate::http::render::repeated::Repeated;
 use crate::query::{
@@ -15,11 +15,12 @@ use crate::query::{
 use crate::types::{AsOf, BoardName, Score};
 use crate::window::{Instance, Seasons, Window, length_text};
 
-/// A plain integer for one key, an array for more.
+/// A plain number for one key, an array for more.
 pub fn score(out: &mut Vec<u8>, score: &Score) {
-    match score.keys() {
-        [one] => json::signed(out, *one),
-        keys => json::array(out, keys, |out, key| json::signed(out, *key)),
+    let mut numbers = score.numbers();
+    match numbers.next() {
+        Some(only) if numbers.len() == 0 => json::number(out, only),
+        _ => json::array(out, score.numbers(), json::number),
     }
 }
 
@@ -235,7 +236,7 @@ pub fn changes_by_board<'a>(
 ) {
     let mut boards = object.object("boards");
     for one in changes {
-        let mut board = boards.object(one.board.name.split().0);
+        let mut board = boards.object_of(one.board.name.split().0);
         change(&mut board, one, repeated);
         board.end();
     }
@@ -246,7 +247,7 @@ pub fn changes_by_board<'a>(
 pub fn changed_by_board(object: &mut Object<'_>, boards: &[(BoardName, bool)]) {
     let mut by_board = object.object("boards");
     for (name, changed) in boards {
-        let mut board = by_board.object(name.split().0);
+        let mut board = by_board.object_of(name.split().0);
         board.bool("changed", *changed);
         board.end();
     }
@@ -293,12 +294,15 @@ fn season(object: &mut Object<'_>, seasons: Option<&Seasons>) {
 fn key(object: &mut Object<'_>, key: &Key) {
     object.text("name", &key.name);
     object.text("order", key.order.name());
+    if key.key_type != KeyType::Integer {
+        object.text("type", key.key_type.name());
+    }
     // A bound at the end of the range is none.
     if key.min > i64::MIN {
-        object.signed("min", key.min);
+        json::number(object.name("min"), key.number(key.min));
     }
     if key.max < i64::MAX {
-        object.signed("max", key.max);
+        json::number(object.name("max"), key.number(key.max));
     }
     for (name, beyond) in [("below_min", key.below_min), ("above_max", key.above_max)] {
         if beyond != Beyond::Reject {

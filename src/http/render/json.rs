@@ -4,7 +4,7 @@
 
 use std::fmt::{self, Display, Write as _};
 
-use crate::types::{AsOf, Timestamp};
+use crate::types::{AsOf, Number, Timestamp};
 
 /// The greatest integer that every JSON reader takes exactly, 2^53 - 1.
 const EXACT: u64 = (1 << 53) - 1;
@@ -79,6 +79,17 @@ impl<'a> Object<'a> {
 
     pub fn object(&mut self, name: &str) -> Object<'_> {
         Object::begin(self.name(name))
+    }
+
+    /// An object by a name that may need escapes, such as a board's.
+    pub fn object_of(&mut self, name: &str) -> Object<'_> {
+        if !self.empty {
+            self.out.push(b',');
+        }
+        self.empty = false;
+        text(self.out, name);
+        self.out.push(b':');
+        Object::begin(self.out)
     }
 
     /// Writes an array, one item after the other.
@@ -159,7 +170,7 @@ pub fn array<T>(
 }
 
 pub fn text(out: &mut Vec<u8>, value: &str) {
-    // Names of boards and most ids of members need no escapes.
+    // Most names of boards and ids of members need no escapes.
     if value.bytes().all(|byte| byte >= b' ' && byte != b'"' && byte != b'\\') {
         out.push(b'"');
         out.extend_from_slice(value.as_bytes());
@@ -204,6 +215,15 @@ pub fn bool(out: &mut Vec<u8>, value: bool) {
 /// An integer; a decimal string where doubles are no longer exact.
 pub fn signed(out: &mut Vec<u8>, value: i64) {
     integer(out, value, value.unsigned_abs());
+}
+
+/// A number of a score. JSON has no infinity: it is a string.
+pub fn number(out: &mut Vec<u8>, value: Number) {
+    match value {
+        Number::Integer(integer) => signed(out, integer),
+        Number::Float(double) if double.is_infinite() => plain(out, &double),
+        float @ Number::Float(_) => float.append_to(out),
+    }
 }
 
 /// As [`signed`]. Many counts have one digit.

@@ -53,6 +53,7 @@ pub fn write_result<'a>(object: &mut Object<'_>, result: &'a JobResult, repeated
                 object.array("missing", shards, |out, shard| json::unsigned(out, u64::from(shard.0)));
             }
         }
+        JobResult::Scores(change) => object.bool("changed", change.before != change.after),
         JobResult::Profile { changed } => {
             object.bool("changed", *changed);
             write_no_entry(object);

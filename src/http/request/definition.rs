@@ -7,15 +7,15 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use crate::board::{
-    Beyond, Definition, DefinitionPatch, Field, KeyPatch, Kind, MAX_CAPACITY, Order, Policy, SeasonsPatch,
-    Ties,
+    Beyond, Definition, DefinitionPatch, Field, KeyPatch, KeyType, Kind, MAX_CAPACITY, Order, Policy,
+    SeasonsPatch, Ties,
 };
 use crate::http::render::fields;
 use crate::http::render::json::Object;
 use crate::http::render::problem::Problem;
-use crate::types::{BoardName, Timestamp, quoted, shown};
+use crate::types::{BoardName, Number, Timestamp, quoted, shown};
 use crate::window::{Window, length};
-use crate::wire::lenient::{JsonFields, parse_integer};
+use crate::wire::lenient::{JsonFields, number_of};
 
 const FIELDS: [&str; 12] = [
     "keys",
@@ -35,7 +35,7 @@ const FIELDS: [&str; 12] = [
 /// with what is to change, and changes nothing.
 pub const SHOWN_FIELDS: [&str; 9] =
     ["board", "totals", "instances", "next_cursors", "planned_seasons", "token", "as_of", "stale", "missing"];
-const KEY_FIELDS: [&str; 6] = ["name", "order", "min", "max", "below_min", "above_max"];
+const KEY_FIELDS: [&str; 7] = ["name", "order", "type", "min", "max", "below_min", "above_max"];
 const SEASON_FIELDS: [&str; 2] = ["starts", "every"];
 
 const KEYS: &str = r#"keys must be an array of objects such as {"name": "points", "order": "desc"}"#;
@@ -72,8 +72,7 @@ pub fn parse(body: &[u8], board: &BoardName) -> Result<DefinitionPatch, Problem>
             named(policy, all, Policy::name, "policy must be set, best or incr")
         })?,
         ties: field(fields, "ties", |ties| {
-            let all = [Ties::First, Ties::Last, Ties::Member];
-            named(ties, all, Ties::name, "ties must be first, last or member")
+            named(ties, Ties::ALL, Ties::name, "ties must be first, last, member or member_desc")
         })?,
         windows: field(fields, "windows", windows)?,
         seasons: field(fields, "season", seasons)?,
@@ -214,6 +213,10 @@ fn key(value: &Value) -> Result<KeyPatch, Problem> {
     Ok(KeyPatch {
         name: name.to_owned(),
         order: field(fields, "order", order)?,
+        key_type: field(fields, "type", |key_type| {
+            let all = [KeyType::Integer, KeyType::Float];
+            named(key_type, all, KeyType::name, "a key's type must be integer or float")
+        })?,
         min: field(fields, "min", bound)?,
         max: field(fields, "max", bound)?,
         below_min: field(fields, "below_min", beyond)?,
@@ -221,12 +224,9 @@ fn key(value: &Value) -> Result<KeyPatch, Problem> {
     })
 }
 
-fn bound(value: &Value) -> Result<i64, Problem> {
-    let integer = match value {
-        Value::String(text) => parse_integer(text).ok(),
-        other => other.as_i64(),
-    };
-    integer.ok_or_else(|| {
+/// A number of either type. Whether it is one of its key's, the definition says.
+fn bound(value: &Value) -> Result<Number, Problem> {
+    number_of(&value.to_string()).map_err(|_| {
         wrong("a key's min and max must be signed 64-bit integers, or their decimal strings", value)
     })
 }

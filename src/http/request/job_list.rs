@@ -2,7 +2,9 @@
 
 use crate::http::render::json::{self, Object};
 use crate::http::render::problem::Problem;
-use crate::job::{Job, MAX_BOARDS_PER_REQUEST, Reject, Targets};
+use crate::job::{Job, MAX_BOARDS_PER_REQUEST, Reject, RejectCode, Targets};
+use crate::operations::Operations;
+use crate::types::Floats;
 use crate::wire::{self, BoardNames};
 
 /// Decodes one job or many.
@@ -35,6 +37,28 @@ pub fn decode(body: &[u8], check: impl Fn(&Job) -> Result<(), Reject>) -> Result
     }
     check_count(&jobs)?;
     Ok(jobs)
+}
+
+/// Refuses a job with a number that is no integer for a board that has integers: nobody has to be asked, and
+/// no board is made for it. Of a board that may have been defined elsewhere, its shards decide.
+///
+/// # Errors
+/// When a number is none of its key.
+pub fn check_numbers(operations: &Operations, job: &Job) -> Result<(), Reject> {
+    let Targets::Boards(boards) = &job.targets else { return Ok(()) };
+    for (board, score) in boards {
+        let Some(score) = score.as_ref().filter(|score| score.floats() != Floats::NONE) else { continue };
+        let typed = match operations.registry.get(board.as_str()) {
+            Some(known) => known.definition.typed_first_keys(score).map(drop),
+            None if operations.has_streams() => Ok(()),
+            None => score.numbers().try_for_each(|number| number.integer().map(drop)),
+        };
+        typed.map_err(|why| {
+            let about = if boards.len() > 1 { format!("{board}: ") } else { String::new() };
+            Reject::new(RejectCode::BadScore, format!("{about}not a score: {why}"))
+        })?;
+    }
+    Ok(())
 }
 
 /// Refuses jobs that change too many boards together, because the size of an answer is limited.

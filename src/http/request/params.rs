@@ -9,9 +9,9 @@ use percent_encoding::percent_decode_str;
 use crate::http::render::problem::Problem;
 use crate::operations::{OutcomeDetail, Wait, WriteOptions};
 use crate::query::{EVERY, WindowChoice};
-use crate::types::{AsOf, BoardName, MemberId, quoted};
+use crate::types::{AsOf, BoardName, MemberId, Number, quoted};
 use crate::window::Window;
-use crate::wire::lenient::parse_integer;
+use crate::wire::lenient::parse_number;
 
 /// How long `after` waits when `timeout_ms` does not say.
 pub const TIMEOUT_MS: u64 = 5_000;
@@ -102,10 +102,10 @@ impl<'a> Params<'a> {
         number(text).map(Some).ok_or_else(|| invalid_value(&format!("{name} must be a whole number"), text))
     }
 
-    /// A signed 64-bit integer; `None` if it is absent or empty.
-    pub fn signed(&self, name: &str) -> Result<Option<i64>, Problem> {
+    /// A bound of the first key; `None` if it is absent or empty.
+    pub fn bound(&self, name: &str) -> Result<Option<Number>, Problem> {
         let Some(text) = self.given(name) else { return Ok(None) };
-        let read = parse_integer(text).map_err(|why| {
+        let read = parse_number(text).map_err(|why| {
             let of_one_key = if text.contains(',') {
                 format!("; it is a bound of the first key only, for example {name}=1200")
             } else {
@@ -206,7 +206,8 @@ impl<'a> Params<'a> {
     }
 }
 
-/// The values of a parameter that are joined by commas. A comma within a value is percent-encoded.
+/// The values of a parameter that are joined by commas, without empty ones. A comma within a value is
+/// percent-encoded.
 ///
 /// # Errors
 /// When a value, decoded, is not UTF-8.

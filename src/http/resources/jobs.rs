@@ -5,14 +5,14 @@ use crate::http::render::problem::{FORBIDDEN_BOARD, FORBIDDEN_PROFILE, Problem};
 use crate::http::render::reply::Reply;
 use crate::http::render::results::reply;
 use crate::http::request::call::Call;
-use crate::http::request::job_list::{decode, errors};
+use crate::http::request::job_list::{check_numbers, decode, errors};
 use crate::http::request::params::{Params, WRITES};
 use crate::job::{Job, Targets};
 use crate::types::BoardName;
 
 pub async fn post(call: Box<Call>) -> Result<Reply, Problem> {
     let options = Params::parse(call.query(), &WRITES)?.write_options(call.api.operations.default_wait())?;
-    let jobs = decode(&call.body, |_| Ok(()))?;
+    let jobs = decode(&call.body, |job| check_numbers(&call.api.operations, job))?;
     if let Some(grant) = call.confined_to() {
         check_boards(grant, &jobs).inspect_err(|problem| call.note_refusal(problem))?;
     }

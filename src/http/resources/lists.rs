@@ -6,7 +6,10 @@ use crate::http::render::reply::Reply;
 use crate::http::request::call::Call;
 use crate::http::request::json_body::BATCH_MAX;
 use crate::http::request::params::{invalid_value, number};
-use crate::query::{Answer, End, FromPosition, NoBoard, Page, PageCursor, Range, Start, Top, WindowChoice};
+use crate::http::resources::ranks::refused_bounds;
+use crate::query::{
+    Answer, Bounds, End, FromPosition, NoBoard, Page, PageCursor, Range, Start, Top, WindowChoice,
+};
 use crate::window::Instance;
 
 /// The most entries of a page.
@@ -36,17 +39,14 @@ pub async fn top(call: Box<Call>) -> Result<Reply, Problem> {
     let parts = CopiedParts { reached_at: params.flag("reached_at")?, version: params.flag("version")? };
     let limit = usize::try_from(limit).unwrap_or(BATCH_MAX);
     let asked = call.with_movement(&params, Top { start, limit }, limit)?;
-    let answer = call.ask_entries(window, asked).await?;
-    Ok(page(&call, &answer, parts))
+    let (answer, found) = call.ask_entries(window, asked).await?.split();
+    Ok(page(&call, &answer, &found, parts))
 }
 
 pub async fn range(call: Box<Call>) -> Result<Reply, Problem> {
     let params = call.read_params(&["min", "max", "limit", "cursor"]).await?;
     let limit = params.bounded("limit", PAGE, 1, PAGE_MAX)?;
-    let (min, max) = (params.signed("min")?.unwrap_or(i64::MIN), params.signed("max")?.unwrap_or(i64::MAX));
-    if min > max {
-        return Err(Problem::bad_parameter(format!("min ({min}) is above max ({max}); exchange them")));
-    }
+    let bounds = Bounds { min: params.bound("min")?, max: params.bound("max")? };
     let (after, window) = match params.given("cursor") {
         None => (None, call.window()),
         Some(text) => {
@@ -58,8 +58,8 @@ pub async fn range(call: Box<Call>) -> Result<Reply, Problem> {
         }
     };
     let limit = usize::try_from(limit).unwrap_or(BATCH_MAX);
-    let answer = call.ask_entries(window, Range { min, max, after, limit }).await?;
-    Ok(page(&call, &answer, CopiedParts::default()))
+    let (answer, found) = call.ask_entries(window, Range { bounds, after, limit }).await?.split();
+    Ok(page(&call, &answer, &found.map_err(refused_bounds)?, CopiedParts::default()))
 }
 
 /// A cursor of the board of the path, and the instance that it is of. Pages go on in that instance, also if
@@ -84,19 +84,19 @@ pub async fn positions(call: Box<Call>) -> Result<Reply, Problem> {
         invalid_value("a position must be a whole number, 1 or greater", call.segment("position"))
     })?;
     let limit = usize::try_from(limit).unwrap_or(BATCH_MAX);
-    let answer = call.ask_entries(call.window(), FromPosition { position, limit }).await?;
-    Ok(page(&call, &answer, CopiedParts::default()))
+    let (answer, found) = call.ask_entries(call.window(), FromPosition { position, limit }).await?.split();
+    Ok(page(&call, &answer, &found, CopiedParts::default()))
 }
 
-fn page(call: &Call, answer: &Answer<Page>, parts: CopiedParts) -> Reply {
-    Reply::sized(answer.body.entries.len() * 160 + 400, |object| {
+fn page(call: &Call, answer: &Answer<()>, page: &Page, parts: CopiedParts) -> Reply {
+    Reply::sized(page.entries.len() * 160 + 400, |object| {
         fields::write_answer_start(object, call.board(), answer);
         if parts == CopiedParts::default() {
-            fields::entries(object, &answer.body.entries);
+            fields::entries(object, &page.entries);
         } else {
-            fields::copied_entries(object, &answer.body.entries, parts);
+            fields::copied_entries(object, &page.entries, parts);
         }
-        fields::next_cursor(object, call.board(), answer.instance, answer.body.next.as_ref());
+        fields::next_cursor(object, call.board(), answer.instance, page.next.as_ref());
         call.write_answer_end(object, &answer.as_of);
     })
 }

@@ -13,8 +13,9 @@ use crate::http::render::repeated::Repeated;
 use crate::http::render::reply::Reply;
 use crate::http::render::results::{accepted, write_result};
 use crate::http::request::call::Call;
+use crate::http::request::job_list::check_numbers;
 use crate::http::request::json_body::{BATCH_MAX, parse_list};
-use crate::http::request::params::{Params, TIMEOUT_MS, WRITES, board_name, invalid_value, number};
+use crate::http::request::params::{Params, TIMEOUT_MS, WRITES, board_name, invalid_value, list_of, number};
 use crate::http::resources::hidden::asks_for_hidden;
 use crate::job::{Job, Op, Targets};
 use crate::operations::{JobResult, JobTimes, Wait, WriteOptions, entered};
@@ -232,7 +233,9 @@ fn read_put(call: &Call) -> Result<(Vec<Job>, WriteOptions, WindowsAsked), Probl
         return Err(Problem::bad_parameter(detail));
     }
     let (board, member) = (call.board_name()?, call.member()?);
-    let job = wire::decode_for(&call.body, board, member).map_err(Problem::invalid_job)?;
+    let job = wire::decode_for(&call.body, board, member)
+        .and_then(|job| check_numbers(&call.api.operations, &job).map(|()| job))
+        .map_err(Problem::invalid_job)?;
     Ok((vec![job], options, windows.map(Arc::from)))
 }
 
@@ -361,15 +364,22 @@ async fn entries_after(
     Some(EntryByWindow { entries: entries.collect(), as_of: found.as_of })
 }
 
+/// The boards of the parameter `boards`. There is at least one: whoever names none means something else.
+fn boards_asked(call: &Call) -> Result<Vec<BoardName>, Problem> {
+    let names = list_of(call.query(), "boards")?;
+    if names.is_empty() {
+        return board_name("").map(|board| vec![board]);
+    }
+    names.iter().map(|name| board_name(name)).collect()
+}
+
 /// The member on several boards.
 pub async fn entries_of_member(call: Box<Call>) -> Result<Reply, Problem> {
     let params = call.read_params(&["boards", "cursor", "hidden", "windows"]).await?;
     let hidden = asks_for_hidden(&call, &params)?;
     let windows = params.windows()?;
     let member = call.member()?;
-    let boards =
-        params.get("boards").map(|list| list.split(',').map(board_name).collect::<Result<Vec<_>, _>>());
-    let mut boards = boards.transpose()?;
+    let mut boards = params.get("boards").map(|_| boards_asked(&call)).transpose()?;
     let after = params.get("cursor").filter(|text| !text.is_empty()).map(|text| {
         let place = number(text).map(TreeId).filter(|_| boards.is_none());
         place.ok_or_else(|| {

@@ -9,10 +9,13 @@ use crate::http::render::reply::Reply;
 use crate::http::request::call::Call;
 use crate::http::request::json_body::{BATCH_MAX, parse_list};
 use crate::http::request::params::invalid_value;
-use crate::query::{CountBetween, HistogramEdges, HistogramOver, RanksOf, ScoreTarget, ScoresAt, Standing};
-use crate::types::Score;
+use crate::query::{
+    Bounds, BoundsRefused, CountBetween, EdgesRefused, HistogramEdges, HistogramOver, RanksOf, ScoreTarget,
+    ScoresAt, Standing,
+};
+use crate::types::{Number, Score};
 use crate::wire;
-use crate::wire::lenient::{parse_integer, parse_score, score_of};
+use crate::wire::lenient::{parse_number, parse_score, score_of};
 
 /// What the rank of a score takes in an answer, and each shard's share in it, with counts of seven digits.
 const RANK_BYTES: usize = 100;
@@ -38,7 +41,8 @@ pub async fn of_score(call: Box<Call>) -> Result<Reply, Problem> {
     let (answer, errors) =
         call.ask_by_accuracy(accuracy, RanksOf { scores: slice::from_ref(&score) }).await?;
     let (answer, ranks) = answer.split();
-    let ranks = ranks.map_err(|score| Problem::bad_score(answer.definition.not_a_score_in_query(&score)))?;
+    let ranks =
+        ranks.map_err(|(why, score)| Problem::bad_score(answer.definition.refused_in_query(why, &score)))?;
     let ranked = ranks.first().ok_or_else(Problem::internal)?;
     Ok(Reply::object(|object| {
         object.text("board", call.board());
@@ -55,7 +59,7 @@ pub async fn of_scores(call: Box<Call>) -> Result<Reply, Problem> {
     let scores = plain.map_or_else(|| parse_scores(&call.body), Ok)?;
     let (answer, errors) = call.ask_by_accuracy(accuracy, RanksOf { scores: &scores }).await?;
     let (answer, ranks) = answer.split();
-    let ranks = ranks.map_err(|score| Problem::bad_score(answer.definition.not_a_score(&score)))?;
+    let ranks = ranks.map_err(|(why, score)| Problem::bad_score(answer.definition.refused(why, &score)))?;
     let each = RANK_BYTES + SHARD_OF_RANK_BYTES * usize::from(call.api.operations.node.shard_count());
     Ok(Reply::sized(scores.len() * each + 200, |object| {
         fields::write_answer_start(object, call.board(), &answer);
@@ -150,19 +154,31 @@ pub async fn percentiles(call: Box<Call>) -> Result<Reply, Problem> {
     }))
 }
 
+fn write_bound(object: &mut Object<'_>, name: &str, bound: Option<Number>) {
+    match bound {
+        Some(bound) => json::number(object.name(name), bound),
+        None => object.null(name),
+    }
+}
+
+/// Bounds that are none of the board.
+pub fn refused_bounds(refused: BoundsRefused) -> Problem {
+    match refused {
+        BoundsRefused::NoInteger { .. } => Problem::bad_score(refused.to_string()),
+        BoundsRefused::Crossed { .. } => Problem::bad_parameter(refused.to_string()),
+    }
+}
+
 pub async fn count(call: Box<Call>) -> Result<Reply, Problem> {
     let params = call.read_params(&["min", "max"]).await?;
-    let (min, max) = (params.signed("min")?, params.signed("max")?);
-    let (least, most) = (min.unwrap_or(i64::MIN), max.unwrap_or(i64::MAX));
-    if least > most {
-        return Err(Problem::bad_parameter(format!("min ({least}) is above max ({most}); exchange them")));
-    }
-    let answer = call.ask(CountBetween { min: least, max: most }).await?;
+    let bounds = Bounds { min: params.bound("min")?, max: params.bound("max")? };
+    let (answer, count) = call.ask(CountBetween(bounds)).await?.split();
+    let count = count.map_err(refused_bounds)?;
     Ok(Reply::object(|object| {
         fields::write_answer_start(object, call.board(), &answer);
-        object.or_null("min", min, Object::signed);
-        object.or_null("max", max, Object::signed);
-        object.count("count", answer.body);
+        write_bound(object, "min", bounds.min);
+        write_bound(object, "max", bounds.max);
+        object.count("count", count);
         call.write_answer_end(object, &answer.as_of);
     }))
 }
@@ -176,35 +192,42 @@ pub async fn histogram(call: Box<Call>) -> Result<Reply, Problem> {
     let most = u64::try_from(BATCH_MAX).unwrap_or(u64::MAX);
     let buckets = u32::try_from(params.bounded("buckets", BUCKETS, 1, most)?).unwrap_or(u32::MAX);
     let edges = edges.map_or(HistogramEdges::Over(buckets), HistogramEdges::Given);
-    let answer = call.ask(HistogramOver(edges)).await?;
-    Ok(Reply::sized(answer.body.buckets.len() * 60 + 300, |object| {
+    let (answer, found) = call.ask(HistogramOver(edges)).await?.split();
+    let found = found.map_err(|refused| match refused {
+        EdgesRefused::NoInteger(why) => Problem::bad_score(format!("edges: {why}")),
+        EdgesRefused::NotAscending => {
+            let rule =
+                "edges must be two or more numbers, each greater than the one before, for example 0,10,100";
+            invalid_value(rule, params.get("edges").unwrap_or_default())
+        }
+    })?;
+    let edge = |out: &mut Vec<u8>, ordered| match answer.definition.keys.first() {
+        Some(key) => json::number(out, key.number(ordered)),
+        None => json::signed(out, ordered),
+    };
+    Ok(Reply::sized(found.buckets.len() * 60 + 300, |object| {
         fields::write_answer_start(object, call.board(), &answer);
-        object.array("buckets", &answer.body.buckets, |out, bucket| {
+        object.array("buckets", &found.buckets, |out, bucket| {
             let mut object = Object::begin(out);
-            object.signed("min", bucket.min);
-            object.signed("max", bucket.max);
+            edge(object.name("min"), bucket.min);
+            edge(object.name("max"), bucket.max);
             object.count("count", bucket.count);
             object.end();
         });
-        object.count("below", answer.body.below);
-        object.count("above", answer.body.above);
+        object.count("below", found.below);
+        object.count("above", found.above);
         call.write_answer_end(object, &answer.as_of);
     }))
 }
 
-fn parse_edges(text: &str) -> Result<Vec<i64>, Problem> {
-    let edge = |text: &str| parse_integer(text).map_err(|why| Problem::bad_score(format!("edges: {why}")));
-    let edges: Vec<i64> = text.split(',').map(edge).collect::<Result<_, _>>()?;
+fn parse_edges(text: &str) -> Result<Vec<Number>, Problem> {
+    let edge = |text: &str| parse_number(text).map_err(|why| Problem::bad_score(format!("edges: {why}")));
+    let edges: Vec<Number> = text.split(',').map(edge).collect::<Result<_, _>>()?;
     if edges.len() > BATCH_MAX {
         return Err(Problem::over_limit(format!(
             "at most {BATCH_MAX} edges are allowed at a time; got {}",
             edges.len()
         )));
-    }
-    if edges.len() < 2 || !edges.is_sorted_by(|a, b| a < b) {
-        let rule =
-            "edges must be two or more integers, each greater than the one before, for example 0,10,100";
-        return Err(invalid_value(rule, text));
     }
     Ok(edges)
 }

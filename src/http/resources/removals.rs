@@ -7,6 +7,7 @@
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
+use crate::board::ScoreRefused;
 use crate::http::render::problem::Problem;
 use crate::http::render::reply::Reply;
 use crate::http::request::call::Call;
@@ -102,7 +103,7 @@ fn shown(value: Option<&RawValue>) -> String {
 }
 
 /// The score of a trim has more keys than the board's.
-fn too_many_keys((given, keys): (usize, usize)) -> Problem {
+fn too_many_keys(given: usize, keys: usize) -> Problem {
     let plural = if keys == 1 { "" } else { "s" };
     Problem::bad_score(format!(
         "the board's scores have {keys} key{plural}, and the trim's has {given}; give the first key, or the first keys as a list"
@@ -115,6 +116,10 @@ pub async fn trim(call: Box<Call>) -> Result<Reply, Problem> {
     call.read_window(&params)?;
     let (operations, name) = (&call.api.operations, call.board_name()?);
     let start = parse_trim_start(&call.body)?;
+    let sent = match &start {
+        TrimFrom::Score(score, _) => score.keys().len(),
+        TrimFrom::Position(_) => 0,
+    };
     Box::pin(operations.before_trim(&name)).await?;
     let (found, (incarnation, point)) = call.ask(FindTrimPoint(start)).await?.split();
     let instance = found.instance;
@@ -122,7 +127,11 @@ pub async fn trim(call: Box<Call>) -> Result<Reply, Problem> {
     if !found.definition.is_open(instance, operations.now()) {
         return Err(Problem::closed_window(instance));
     }
-    let removed = match point.map_err(too_many_keys)? {
+    let refused = |refused| match refused {
+        ScoreRefused::KeyCount => too_many_keys(sent, found.definition.keys.len()),
+        other => Problem::bad_score(format!("not a score: {other}")),
+    };
+    let removed = match point.map_err(refused)? {
         Some(point) => {
             let change = call.begin_change(REMOVED);
             let on_shards = instance.name_on_shards(&name);

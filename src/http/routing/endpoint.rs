@@ -10,6 +10,7 @@ use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 
 use crate::access::Grant;
+use crate::connections::turn;
 use crate::http::api::Api;
 use crate::http::guard::authorize::Needs;
 use crate::http::render::problem::Problem;
@@ -21,7 +22,6 @@ use crate::http::request::json_body::BATCH_MAX;
 use crate::http::request::metrics::{NO_ROUTE, Responses, RouteMetrics};
 use crate::http::routing::request_span::{self, TracedRoute};
 use crate::http::routing::taken::RouteTakes;
-use crate::http::turn;
 use crate::operations::InProgress;
 use crate::operations::count_shed;
 use crate::traces;

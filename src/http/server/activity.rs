@@ -10,8 +10,8 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
+use crate::connections::ClientTimeouts;
 use crate::http::server::pipelining::Pipeline;
-use crate::http::server::timeouts::ClientTimeouts;
 use crate::operations::InProgress;
 
 /// A client that reads an answer more slowly than this counts as not reading it, in bytes a second.

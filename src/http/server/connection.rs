@@ -17,16 +17,16 @@ use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use crate::connections::ClientTimeouts;
+use crate::connections::ConnectionPermit;
 use crate::http::guard::refusal_log::ClientAddress;
 use crate::http::server::activity::{Activity, Overdue};
 use crate::http::server::cleartext::{self, is_cleartext};
-use crate::http::server::connection_limit::ConnectionPermit;
 use crate::http::server::context::ServerContext;
 use crate::http::server::ended::count_ended;
 use crate::http::server::observed_stream::ObservedStream;
 use crate::http::server::requests::ConnectionRequests;
 use crate::http::server::socket::{ClientEnd, Disconnect, split};
-use crate::http::server::timeouts::ClientTimeouts;
 use crate::operations::HeadBytes;
 
 /// The longest head of a request, in bytes: a member on 1,000 boards takes 66 KiB in its path. hyper is given

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use crate::connections::ClientTimeouts;
+use crate::connections::Tls;
 use crate::http::api::Api;
 use crate::http::guard::origin::AllowedOrigins;
 use crate::http::routing::router::Router;
-use crate::http::server::timeouts::ClientTimeouts;
-use crate::http::server::tls::Tls;
 
 /// What all connections share.
 pub struct ServerContext {

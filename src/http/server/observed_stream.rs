@@ -8,9 +8,9 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use crate::connections::turn;
 use crate::http::server::activity::Activity;
 use crate::http::server::ended::count_ended;
-use crate::http::turn;
 use crate::operations::{FIRST_HEAD_BYTES, HeadBytes};
 
 thread_local! {

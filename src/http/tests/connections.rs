@@ -12,6 +12,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::oneshot;
 
 use crate::access::Scope;
+use crate::connections::{ConnectionLimits, SharedConnections};
 use crate::http::guard::authorize::{BoardCheck, Needs};
 use crate::http::openapi::operation::Method;
 use crate::http::openapi::operations;
@@ -21,7 +22,7 @@ use crate::http::routing::endpoint::{Endpoint, Guarded, Measured, Routed, Work};
 use crate::http::routing::request_span::TracedRoute;
 use crate::http::routing::taken::RouteTakes;
 use crate::http::tests::{Fixture, start};
-use crate::http::{Serving, Threads, serve};
+use crate::http::{Serving, serve};
 
 /// Far above what anything here takes.
 const HANGS_AFTER: Duration = Duration::from_secs(120);
@@ -31,7 +32,7 @@ struct Served {
     fixture: Fixture,
     address: SocketAddr,
     stop: Option<oneshot::Sender<()>>,
-    ended: Option<tokio::task::JoinHandle<std::io::Result<Threads>>>,
+    ended: Option<tokio::task::JoinHandle<()>>,
 }
 
 impl Served {
@@ -41,8 +42,9 @@ impl Served {
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).expect("a free port");
         let address = listener.local_addr().expect("it is bound");
         let (stop, stopped) = oneshot::channel::<()>();
-        let serving = Serving { threads: 1, loopback_guard: true, ..Serving::default() };
-        let ended = runtime.spawn(serve(listener, Arc::clone(&fixture.api), serving, async {
+        let serving = Serving { loopback_guard: true, ..Serving::default() };
+        let shared = SharedConnections::start(1, ConnectionLimits::default()).expect("threads");
+        let ended = runtime.spawn(serve(listener, Arc::clone(&fixture.api), shared, serving, async {
             let _ = stopped.await;
         }));
         Self { fixture, address, stop: Some(stop), ended: Some(ended) }
@@ -58,7 +60,7 @@ impl Served {
     fn stop(mut self, runtime: &Runtime) {
         drop(self.stop.take());
         let ended = self.ended.take().expect("it is stopped once");
-        runtime.block_on(ended).expect("it does not panic").expect("there were threads for it");
+        runtime.block_on(ended).expect("it does not panic");
     }
 }
 

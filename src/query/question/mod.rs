@@ -12,6 +12,7 @@ mod consistency;
 mod limits;
 mod widths;
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 use crate::job::{JobPlace, RejectCode};
@@ -19,7 +20,7 @@ use crate::query::instance::InstanceAsked;
 use crate::query::summary::{KnownSummary, SummaryReply};
 use crate::state::{Ban, Incarnation};
 use crate::storage::codec::RejectRecord;
-use crate::tree::Words;
+use crate::tree::{Words, compare_ids};
 use crate::types::{BoardName, MemberId, Sequence, Timestamp};
 
 pub use answer::{
@@ -39,10 +40,29 @@ pub struct BoardLife {
 }
 
 /// Where an entry stands in the total order that all shards share: words, then the bytes of the id.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SortKey<'a> {
     pub words: Words,
     pub member: &'a [u8],
+}
+
+impl SortKey<'_> {
+    /// How an entry with the same words and this id stands to this one.
+    pub fn compare_id(&self, id: &[u8]) -> Ordering {
+        compare_ids(self.words.as_slice(), id, self.member)
+    }
+}
+
+impl PartialOrd for SortKey<'_> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for SortKey<'_> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.words.cmp(&other.words).then_with(|| other.compare_id(self.member))
+    }
 }
 
 /// A place in the total order.

@@ -10,7 +10,7 @@ use std::hash::{BuildHasher as _, Hash as _, Hasher as _};
 use foldhash::quality::FixedState;
 
 use crate::query::summary::estimate::Estimate;
-use crate::tree::{MAX_WORDS, Words};
+use crate::tree::{MAX_WORDS, Words, compare_ids};
 use crate::types::MAX_MEMBER_BYTES;
 
 /// The most marks, and shared scores, of a summary: above what is made, so that a later version may make
@@ -72,7 +72,9 @@ impl Summary {
     /// # Arguments
     /// `words`, `member`: the key.
     pub fn before(&self, words: &[u64], member: &[u8]) -> Estimate {
-        let cut = self.marks_before(|mark, id| mark.cmp(words).then(id.cmp(member)) == Ordering::Less);
+        let cut = self.marks_before(|mark, id| {
+            mark.cmp(words).then_with(|| compare_ids(words, id, member)) == Ordering::Less
+        });
         if self.mark(cut).is_some_and(|mark| mark == (words, member)) {
             return self.before.get(cut).copied().map(Estimate::exactly).unwrap_or_default();
         }

@@ -178,7 +178,7 @@ fn check_shards(ranked: &ScoreRank, score: &[i64], model: &Model) -> Result<(), 
 
 fn definitions() -> impl Strategy<Value = Arc<Definition>> {
     let key = prop::sample::select(vec![Order::Ascending, Order::Descending]);
-    let ties = prop::sample::select(vec![Ties::First, Ties::Last, Ties::Member]);
+    let ties = prop::sample::select(Ties::ALL.to_vec());
     // Boards have 70 entries at most.
     let capacity = prop_oneof![4 => Just(None), 1 => Just(Some(1)), 5 => (1_u64..75).prop_map(Some)];
     (prop::collection::vec(key, 1..4), ties, capacity).prop_map(|(orders, ties, capacity)| {

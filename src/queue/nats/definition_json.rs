@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::board::{Beyond, DEFAULT_GRACE_MICROS, Definition, Key, Kind, Order, Policy, Ties};
+use crate::board::{Beyond, DEFAULT_GRACE_MICROS, Definition, Key, KeyType, Kind, Order, Policy, Ties};
 use crate::types::Timestamp;
 use crate::window::{Seasons, Series, Window};
 
@@ -80,6 +80,10 @@ pub fn format_of(definition: &Definition) -> u32 {
 struct KeyJson {
     name: String,
     order: String,
+    /// Absent: integer.
+    #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
+    key_type: Option<String>,
+    /// Bounds of doubles are the integers of the same order.
     min: i64,
     max: i64,
     /// Absent: it is refused.
@@ -91,7 +95,6 @@ struct KeyJson {
 
 const ORDERS: [(Order, &str); 2] = [(Order::Ascending, "asc"), (Order::Descending, "desc")];
 const POLICIES: [(Policy, &str); 3] = [(Policy::Set, "set"), (Policy::Best, "best"), (Policy::Incr, "incr")];
-const TIES: [(Ties, &str); 3] = [(Ties::First, "first"), (Ties::Last, "last"), (Ties::Member, "member")];
 
 fn name_of<T: PartialEq>(value: &T, names: &[(T, &'static str)]) -> String {
     let found = names.iter().find(|(known, _)| known == value);
@@ -107,6 +110,7 @@ impl From<&Definition> for DefinitionJson {
         let key = |key: &Key| KeyJson {
             name: key.name.clone(),
             order: name_of(&key.order, &ORDERS),
+            key_type: (key.key_type == KeyType::Float).then(|| key.key_type.name().to_owned()),
             min: key.min,
             max: key.max,
             clamps_below_min: key.below_min == Beyond::Clamp,
@@ -115,7 +119,7 @@ impl From<&Definition> for DefinitionJson {
         Self {
             keys: definition.keys.iter().map(key).collect(),
             policy: name_of(&definition.policy, &POLICIES),
-            ties: name_of(&definition.ties, &TIES),
+            ties: definition.ties.name().to_owned(),
             utc_offset_minutes: definition.utc_offset_minutes,
             keep: definition.keep,
             windows: (!definition.has_only_all())
@@ -166,6 +170,10 @@ impl DefinitionJson {
             Some(Key {
                 name: key.name,
                 order: named(&key.order, &ORDERS)?,
+                key_type: match key.key_type {
+                    Some(name) => [KeyType::Float].into_iter().find(|key_type| key_type.name() == name)?,
+                    None => KeyType::Integer,
+                },
                 min: key.min,
                 max: key.max,
                 below_min: beyond(key.clamps_below_min),
@@ -192,7 +200,7 @@ impl DefinitionJson {
             kind,
             keys: self.keys.into_iter().map(key).collect::<Option<_>>()?,
             policy: named(&self.policy, &POLICIES)?,
-            ties: named(&self.ties, &TIES)?,
+            ties: Ties::ALL.into_iter().find(|ties| ties.name() == self.ties)?,
             utc_offset_minutes: self.utc_offset_minutes,
             keep: self.keep,
             windows,

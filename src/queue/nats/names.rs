@@ -1,5 +1,9 @@
 //! What streams and subjects are called.
 
+use std::fmt::Write as _;
+
+use percent_encoding::percent_decode_str;
+
 use crate::types::{BoardName, NodeName, ShardId, decimal};
 
 /// Names under one prefix.
@@ -89,9 +93,18 @@ impl Names {
         format!("{}.boards.*", self.prefix)
     }
 
-    /// A board's name is one token: what would separate tokens is escaped, as in a URL.
+    /// A board's name is one token: what would separate tokens is escaped, as in a URL, and so is what would
+    /// stand for any, or begin the token of a message that is about no board.
     pub fn board_subject(&self, board: &BoardName) -> String {
-        format!("{}.boards.{}", self.prefix, board.as_str().replace('.', "%2E"))
+        let mut subject = format!("{}.boards.", self.prefix);
+        for (at, c) in board.as_str().char_indices() {
+            if matches!(c, '.' | '*' | '>') || (at == 0 && c == '_') {
+                write!(subject, "%{:02X}", u32::from(c)).expect("a string takes everything");
+            } else {
+                subject.push(c);
+            }
+        }
+        subject
     }
 
     /// The subject on which a node is asked for copies of a shard.
@@ -136,7 +149,10 @@ impl Names {
     /// The board whose subject this is.
     pub fn board_of(&self, subject: &str) -> Option<BoardName> {
         let token = subject.strip_prefix(&self.prefix)?.strip_prefix(".boards.")?;
-        BoardName::new(&token.replace("%2E", ".")).ok()
+        if token.starts_with('_') {
+            return None;
+        }
+        BoardName::new(&percent_decode_str(token).decode_utf8().ok()?).ok()
     }
 }
 
@@ -251,7 +267,9 @@ mod tests {
         assert_eq!(names.ask_node_subject(ShardId(3), &node), "ranktree.ask.3.eu=2E1=3A8080");
         assert_eq!(names.rejects_subject(ShardId(0)), "ranktree.rejects.0");
         assert_eq!(names.write_subject(ShardId(7)), "ranktree.write.7");
-        for board in ["arena", "a.b", "a..", "A:b-c_d"] {
+        for board in
+            ["arena", "a.b", "a..", "A:b-c_d", "_inquiry", "_fence", "__", "*", ">", "a.*.>", "{a}/\"<'"]
+        {
             let name = BoardName::new(board).expect("a good name");
             let subject = names.board_subject(&name);
             assert_eq!(subject.split('.').count(), 3, "{subject}");

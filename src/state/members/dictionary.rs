@@ -6,7 +6,7 @@ use std::hash::BuildHasher;
 use crate::state::ids::Ids;
 use crate::state::index::Index;
 use crate::state::members::Members;
-use crate::tree::{Handle, MemberOrder};
+use crate::tree::{Handle, MemberOrder, compare_ids};
 
 /// Ids by handle, as read from a checkpoint's dictionary pages. A start-up turns it into [`Members`].
 #[derive(Default)]
@@ -68,8 +68,8 @@ impl Dictionary {
 }
 
 impl MemberOrder for Dictionary {
-    fn compare(&self, a: Handle, b: Handle) -> Ordering {
-        self.ids.get(a).cmp(self.ids.get(b))
+    fn compare(&self, words: &[u64], a: Handle, b: Handle) -> Ordering {
+        compare_ids(words, self.ids.get(a), self.ids.get(b))
     }
 }
 

@@ -9,7 +9,7 @@ use bincode::enc::Encoder;
 use bincode::error::{DecodeError, EncodeError};
 use bincode::{Decode, Encode};
 
-use crate::board::{Beyond, DEFAULT_GRACE_MICROS, Definition, Key, Kind, Order, Policy, Ties};
+use crate::board::{Beyond, DEFAULT_GRACE_MICROS, Definition, Key, KeyType, Kind, Order, Policy, Ties};
 use crate::storage::codec::bytes::{Undecodable, undecodable};
 use crate::types::Timestamp;
 use crate::window::{Seasons, Series, Window};
@@ -20,6 +20,8 @@ const HAS_SETTINGS: u8 = 0x80;
 /// In the byte of a key's order: what an increment beyond a bound does.
 const CLAMPS_BELOW_MIN: u8 = 0x40;
 const CLAMPS_ABOVE_MAX: u8 = 0x80;
+/// In the same byte: the key has doubles.
+const IS_FLOAT: u8 = 0x20;
 
 pub(super) struct DefinitionWire {
     keys: Vec<(String, u8, i64, i64)>,
@@ -86,7 +88,8 @@ pub(super) fn definition_to_wire(definition: &Definition) -> DefinitionWire {
         };
         let clamps = |beyond, bit| if beyond == Beyond::Clamp { bit } else { 0 };
         let flags = clamps(key.below_min, CLAMPS_BELOW_MIN) | clamps(key.above_max, CLAMPS_ABOVE_MAX);
-        (key.name.clone(), order | flags, key.min, key.max)
+        let float = if key.key_type == KeyType::Float { IS_FLOAT } else { 0 };
+        (key.name.clone(), order | flags | float, key.min, key.max)
     });
     DefinitionWire {
         keys: keys.collect(),
@@ -99,6 +102,7 @@ pub(super) fn definition_to_wire(definition: &Definition) -> DefinitionWire {
             Ties::First => 0,
             Ties::Last => 1,
             Ties::Member => 2,
+            Ties::MemberDesc => 3,
         },
         utc_offset_minutes: definition.utc_offset_minutes,
         keep: definition.keep,
@@ -140,12 +144,13 @@ pub(super) fn definition_from_wire(wire: DefinitionWire) -> Result<Definition, U
     for (name, flags, min, max) in wire.keys {
         let beyond = |bit| if flags & bit == 0 { Beyond::Reject } else { Beyond::Clamp };
         let (below_min, above_max) = (beyond(CLAMPS_BELOW_MIN), beyond(CLAMPS_ABOVE_MAX));
-        let order = match flags & !(CLAMPS_BELOW_MIN | CLAMPS_ABOVE_MAX) {
+        let key_type = if flags & IS_FLOAT == 0 { KeyType::Integer } else { KeyType::Float };
+        let order = match flags & !(CLAMPS_BELOW_MIN | CLAMPS_ABOVE_MAX | IS_FLOAT) {
             0 => Order::Ascending,
             1 => Order::Descending,
             _ => return Err(unknown("order")),
         };
-        keys.push(Key { name, order, min, max, below_min, above_max });
+        keys.push(Key { name, order, key_type, min, max, below_min, above_max });
     }
     let policy = match wire.policy {
         0 => Policy::Set,
@@ -157,6 +162,7 @@ pub(super) fn definition_from_wire(wire: DefinitionWire) -> Result<Definition, U
         0 => Ties::First,
         1 => Ties::Last,
         2 => Ties::Member,
+        3 => Ties::MemberDesc,
         _ => return Err(unknown("tie rule")),
     };
     let (utc_offset_minutes, keep) = (wire.utc_offset_minutes, wire.keep);
@@ -235,8 +241,8 @@ mod tests {
             ("80", "", "settings that are not there"),
             ("80", "00", "no settings"),
             ("00", "01 00020002", "settings that are not announced"),
-            ("83", "01 00020002", "an unknown rule of ties"),
-            ("03", "", "an unknown rule of ties"),
+            ("84", "01 00020002", "an unknown rule of ties"),
+            ("04", "", "an unknown rule of ties"),
             ("80", "01 00020006", "an unknown window"),
             ("80", "01 00020202", "a window twice"),
             ("80", "01 0000", "no window"),

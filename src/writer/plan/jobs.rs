@@ -12,7 +12,7 @@ use crate::job::{Job, Op, Reject, RejectCode, Targets};
 use crate::state::{Applied, Entry, Incarnation, TreeId};
 use crate::storage::codec::RejectRecord;
 use crate::tree::Handle;
-use crate::types::{BoardName, Score, Timestamp, shard_of};
+use crate::types::{BoardName, Floats, Score, Timestamp, shard_of};
 use crate::window::Window;
 use crate::wire;
 use crate::writer::decide::{Decision, Request, check_time};
@@ -48,7 +48,9 @@ impl Batch<'_> {
         applied: Applied,
     ) -> Result<JobPlan, Reject> {
         let outcome = match job {
-            Ok(job) => self.try_job(job, index, applied),
+            Ok(job) => {
+                self.try_job(job, index, applied).map_err(|reject| self.bad_number(job).unwrap_or(reject))
+            }
             Err(bad) => Err(bad.reject.clone()),
         };
         // A parked job is counted when it is unparked.
@@ -173,6 +175,26 @@ impl Batch<'_> {
                 return Ok(JobPlan::Planned);
             }
         }
+    }
+
+    /// Why a job has a number that its board's key has not, if the board is known: as for what is no number
+    /// at all, that is the reason, whatever else is wrong. Only jobs that are rejected are looked at.
+    fn bad_number(&self, job: &Job) -> Option<Reject> {
+        let Targets::Boards(boards) = &job.targets else { return None };
+        boards.iter().find_map(|(board, score)| {
+            let score = score.as_ref().filter(|score| score.floats() != Floats::NONE)?;
+            let source = self.source_of(board).ok()?;
+            let default;
+            let definition = if let Some(definition) = source.definition() {
+                &**definition
+            } else {
+                default = Definition::default();
+                &default
+            };
+            let refused = definition.typed_first_keys(score).err()?;
+            let detail = definition.refused(refused.into(), score);
+            Some(with_board(job, board, Reject::new(RejectCode::BadScore, detail)))
+        })
     }
 
     /// Refuses a new member if the shard has no handles left.

@@ -71,13 +71,13 @@ pub fn race() -> Arc<Definition> {
     })
 }
 
-/// One ascending key, incremented, ties by member.
+/// One ascending key, incremented, ties by member, the greatest id first.
 pub fn strokes() -> Arc<Definition> {
     let key = Key { name: "strokes".to_owned(), order: Order::Ascending, ..Key::score() };
     Arc::new(Definition {
         keys: vec![key],
         policy: Policy::Incr,
-        ties: Ties::Member,
+        ties: Ties::MemberDesc,
         ..Definition::default()
     })
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::board::{Definition, Order, Policy, Ties};
-use crate::job::{Job, Op, RejectCode, Targets};
+use crate::job::{Compare, Job, Op, Presence, RejectCode, Targets, When};
 use crate::state::{
     BANS_EVERYWHERE_MAX, BANS_OF_BOARD_MAX, BANS_OF_BOARD_SURE, BANS_SHARED_MAX, MEMBER_VERSIONS_MAX,
 };
@@ -50,9 +50,11 @@ impl ModelBoard {
         let ties = match self.definition.ties {
             Ties::First => a.reached.cmp(&b.reached),
             Ties::Last => b.reached.cmp(&a.reached),
-            Ties::Member => Ordering::Equal,
+            Ties::Member | Ties::MemberDesc => Ordering::Equal,
         };
-        self.by_score(&a.score, &b.score).then(ties).then(a_id.as_bytes().cmp(b_id.as_bytes()))
+        let ids = a_id.as_bytes().cmp(b_id.as_bytes());
+        let ids = if self.definition.ties == Ties::MemberDesc { ids.reverse() } else { ids };
+        self.by_score(&a.score, &b.score).then(ties).then(ids)
     }
 
     /// `Less`: the first is better.
@@ -118,6 +120,30 @@ impl ModelBoard {
         removed
     }
 
+    /// The entry goes away; its version is remembered.
+    fn remove(&mut self, id: String, version: Option<u64>, at: i64) {
+        if version.is_some() {
+            let (score, reached, meta) = (Vec::new(), 0, None);
+            let gone = ModelEntry { shown: Shown::Removed, score, reached, updated: at, version, meta };
+            self.entries.insert(id, gone);
+        } else {
+            self.entries.remove(&id);
+        }
+    }
+
+    /// A job whose condition does not hold: its version is remembered.
+    fn leave(&mut self, id: String, version: Option<u64>, at: i64) {
+        match self.entries.get_mut(&id) {
+            Some(entry) => entry.version = version,
+            None if version.is_some() => {
+                let (score, reached, meta) = (Vec::new(), 0, None);
+                let gone = ModelEntry { shown: Shown::Removed, score, reached, updated: at, version, meta };
+                self.entries.insert(id, gone);
+            }
+            None => {}
+        }
+    }
+
     /// # Arguments
     /// - `known`: the member's version on every board
     /// - `hidden`: whether it is hidden here once the job has applied
@@ -144,17 +170,37 @@ impl ModelBoard {
         }
         let version = job.version.or(stored);
         match op {
-            Op::Set | Op::Best | Op::Incr => {
+            Op::Set | Op::Best | Op::Incr | Op::When(_) => {
                 let given = given.ok_or(RejectCode::BadScore)?;
                 if given.len() != self.definition.keys.len() {
                     return Err(RejectCode::BadScore);
                 }
                 let held = before.as_ref().filter(|entry| entry.shown != Shown::Removed);
+                let when = match op {
+                    Op::When(when) => when,
+                    _ => When { presence: Presence::Any, compare: Compare::Any, adds: op == Op::Incr },
+                };
+                let (presence, is_held) = (when.presence, held.is_some());
+                if presence != Presence::Any && (presence == Presence::Existing) != is_held {
+                    self.leave(id, version, at);
+                    return Ok(());
+                }
                 let mut score = given.to_vec();
-                if let (Op::Incr, Some(held)) = (op, held) {
+                if let (true, Some(held)) = (when.adds, held) {
                     for (sum, base) in score.iter_mut().zip(&held.score) {
                         *sum = sum.checked_add(*base).ok_or(RejectCode::Overflow)?;
                     }
+                }
+                let wanted = match when.compare {
+                    Compare::Any => None,
+                    Compare::Greater => Some(Ordering::Greater),
+                    Compare::Less => Some(Ordering::Less),
+                };
+                if let (Some(wanted), Some(held)) = (wanted, held)
+                    && score.cmp(&held.score) != wanted
+                {
+                    self.leave(id, version, at);
+                    return Ok(());
                 }
                 for (key, value) in self.definition.keys.iter().zip(&score) {
                     if *value < key.min || *value > key.max {
@@ -182,16 +228,19 @@ impl ModelBoard {
                 let shown = if hidden { Shown::Hidden } else { Shown::Listed };
                 self.entries.insert(id, ModelEntry { shown, score, reached, updated, version, meta });
             }
-            Op::Remove => {
-                if version.is_some() {
-                    let (score, reached, meta) = (Vec::new(), 0, None);
-                    let gone =
-                        ModelEntry { shown: Shown::Removed, score, reached, updated: at, version, meta };
-                    self.entries.insert(id, gone);
+            Op::Take => {
+                let given = given.ok_or(RejectCode::BadScore)?;
+                if given.len() != self.definition.keys.len() {
+                    return Err(RejectCode::BadScore);
+                }
+                let held = before.as_ref().filter(|entry| entry.shown != Shown::Removed);
+                if held.is_some_and(|held| held.score == given) {
+                    self.remove(id, version, at);
                 } else {
-                    self.entries.remove(&id);
+                    self.leave(id, version, at);
                 }
             }
+            Op::Remove => self.remove(id, version, at),
             Op::Profile => unreachable!("a profile is on no board"),
             Op::Hide | Op::Show => {
                 if let Some(entry) = self.entries.get_mut(&id) {

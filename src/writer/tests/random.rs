@@ -6,13 +6,17 @@ use std::collections::VecDeque;
 use proptest::prelude::*;
 
 use crate::board::Definition;
-use crate::job::{Job, Op};
+use crate::job::{Compare, Job, Op, Presence, When};
 use crate::state_lock::Purpose;
 use crate::storage::{CheckpointPhase, STAGED_FILE_BYTES, StorageError};
 use crate::types::Timestamp;
 use crate::writer::tests::build::{bare, board, job, leave_all, profile, race, strokes};
 use crate::writer::tests::harness::{Harness, Say};
 use crate::writer::tests::model::Place;
+
+/// Conditions that only Redis' protocol has.
+const LOWER: When = When { presence: Presence::Any, compare: Compare::Less, adds: false };
+const ADD_IF_GREATER: When = When { presence: Presence::Existing, compare: Compare::Greater, adds: true };
 
 pub const BOARDS: [&str; 4] = ["auto", "more", "race", "strokes"];
 
@@ -60,6 +64,11 @@ pub fn jobs(members: u32) -> impl Strategy<Value = Job> {
         2 => Just(Some(Op::Set)),
         1 => Just(Some(Op::Best)),
         1 => Just(Some(Op::Incr)),
+        1 => Just(Some(Op::CREATE)),
+        1 => Just(Some(Op::UPDATE)),
+        1 => Just(Some(Op::when(LOWER))),
+        1 => Just(Some(Op::when(ADD_IF_GREATER))),
+        2 => Just(Some(Op::Take)),
         4 => Just(Some(Op::Remove)),
         2 => Just(Some(Op::Hide)),
         2 => Just(Some(Op::Show)),

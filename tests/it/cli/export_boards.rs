@@ -20,13 +20,13 @@ const MEMBERS: i64 = 1_300;
 fn boards() -> Vec<(String, Value)> {
     let keys = [
         json!([{"name": "time", "order": "asc", "min": -5, "max": 1_000_000}]),
-        json!([{"name": "points"}, {"name": "time", "order": "asc"}]),
+        json!([{"name": "points"}, {"name": "time", "order": "asc", "type": "float", "min": -0.5}]),
         json!([{"name": "a", "order": "asc"}, {"name": "b", "order": "asc"}, {"name": "c", "order": "desc"}]),
     ];
     let policies = ["best", "incr", "set"];
     let mut boards = Vec::new();
     for (keys, policy) in keys.into_iter().zip(policies) {
-        for ties in ["first", "last", "member"] {
+        for ties in ["first", "last", "member", "member_desc"] {
             let count = keys.as_array().map_or(0, Vec::len);
             let definition =
                 json!({"keys": keys, "policy": policy, "ties": ties, "utc_offset": "+09:00", "keep": 3});
@@ -44,7 +44,13 @@ fn fill(client: &Client) {
             .map(|number| {
                 // Ids whose order is neither numeric nor the order of arrival.
                 let member = format!("{}, \"{number}\" 日本", (number * 7_919) % 1_000);
-                let score: Vec<_> = (2..).map(|step| number % step).take(keys).collect();
+                let is_float = |key: usize| definition["keys"][key]["type"] == "float";
+                let key = |(key, step)| match number % step {
+                    1 if is_float(key) => json!("inf"),
+                    left if is_float(key) => json!(f64::from(i32::try_from(left).expect("small")) / 10.0),
+                    left => json!(left),
+                };
+                let score: Vec<_> = (2..).enumerate().map(key).take(keys).collect();
                 let mut job = json!({"board": board, "member": member, "score": score});
                 // Some jobs have an `at` of their own, in reverse order or shared by several; others take the
                 // time of their arrival.

@@ -12,6 +12,7 @@ use crate::support::client::{count_of, entry_path};
 use crate::support::command::command;
 use crate::support::nats::wait_until;
 use crate::support::node::Node;
+use crate::support::redis::server;
 
 const PASSWORD: &str = "s3cret";
 
@@ -82,12 +83,6 @@ impl Drop for Redis {
     }
 }
 
-/// The one that `make redis` installs, or the system's.
-fn server() -> PathBuf {
-    let venv = Path::new(env!("CARGO_MANIFEST_DIR")).join(".venv/bin/redis-server");
-    if venv.exists() { venv } else { PathBuf::from("redis-server") }
-}
-
 /// The append-only file in `folder` as one. Redis 7 writes it in parts, of which `import` takes none alone:
 /// they are joined as it says then.
 fn whole_log(folder: &Path, import: impl Fn(&Path) -> (Option<i32>, String)) -> PathBuf {
@@ -105,8 +100,12 @@ fn whole_log(folder: &Path, import: impl Fn(&Path) -> (Option<i32>, String)) -> 
 }
 
 fn import(redis: &Redis, to: &str, arguments: &[&str]) -> (Option<i32>, String) {
+    import_to(redis, to, &[&["--board", "arena"], arguments].concat())
+}
+
+fn import_to(redis: &Redis, to: &str, arguments: &[&str]) -> (Option<i32>, String) {
     let mut command = command();
-    command.args(["import", "--url", to, "--board", "arena"]).args(arguments);
+    command.args(["import", "--url", to]).args(arguments);
     command.env("RANKTREE_REDIS", format!("redis://127.0.0.1:{}", redis.port));
     command.env("RANKTREE_REDIS_PASSWORD", PASSWORD).stdin(Stdio::null());
     let output = command.output().expect("the binary can be started");
@@ -187,11 +186,28 @@ fn fractional_scores_are_refused_with_an_explanation_or_scaled() {
     assert_eq!(code, Some(1), "{said}");
     assert!(said.contains("bad_score: member \"a\": \"12.34\" is not a whole number: --scale 100"), "{said}");
     assert!(said.contains("member \"d\": inf is not a score"), "{said}");
+    let kept = "it stays as it is on a board whose key has the type float, which is defined before";
+    assert_eq!(said.matches(kept).count(), 4, "{said}");
     assert_eq!((score("c"), score("a")), (5.into(), Value::Null));
 
     let (code, said) = import(&redis, &to, &["--key", "laps", "--scale", "100", "--limit-errors", "2"]);
     assert_eq!(code, Some(1), "infinity and four places remain: {said}");
     assert_eq!((score("a"), score("b"), score("c")), (1_234.into(), (-7).into(), 500.into()));
+
+    let unchecked = ["--key", "laps", "--unchecked"];
+    let (code, said) = import(&redis, &to, &unchecked);
+    assert!(code == Some(1) && said.contains("member \"a\": \"12.34\" is not a whole number"), "{said}");
+    let float = serde_json::json!({"keys": [{"name": "score", "type": "float"}]});
+    assert_eq!(service.client().put("/v1/boards/seconds", &float).0, 201);
+    for more in [&[][..], &["--unchecked"]] {
+        let arguments = [&["--board", "seconds", "--key", "laps"][..], more].concat();
+        let (code, said) = import_to(&redis, &to, &arguments);
+        assert!(code == Some(0) && said.contains("applied 5"), "{said}");
+        let score = |member: &str| service.client().get(&entry_path("seconds", member)).1["score"].clone();
+        let found = ["a", "b", "c", "d", "e"].map(score);
+        let kept = [12.34.into(), (-0.07).into(), 5.into(), Value::from("inf"), 0.1234.into()];
+        assert_eq!(found, kept, "as they are");
+    }
 
     for (arguments, words) in [
         (&["--key", "none"][..], "no sorted set"),

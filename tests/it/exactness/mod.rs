@@ -16,6 +16,8 @@
 //! - [`definitions`]: a changed definition changes what it names, and drops nothing without consent
 //! - [`definition_changes`]: what a change would drop is said beforehand, and is what it drops
 //! - [`capacity`]: a board with a capacity shows its best entries only, however many there are
+//! - [`floats`]: scores that are doubles rank as doubles compare, and come back with their shortest digits
+//! - [`names`]: boards of any name that a path can carry, also beside boards of nearly the same name
 //! - [`top_k`]: boards that count in fixed memory hold what `SpaceSaving` gives, on every replica
 //! - [`movement`]: how far entries have moved since a season began is what two lists say
 //! - [`profiles`]: profiles of members, joined into answers of the same moment
@@ -33,9 +35,11 @@ mod contract;
 mod definition_changes;
 mod definitions;
 mod erasure;
+mod floats;
 mod future_time;
 mod jobs_during_drops;
 mod movement;
+mod names;
 mod nats_real_data;
 mod nats_rejects;
 mod nats_removals;

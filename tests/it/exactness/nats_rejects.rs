@@ -146,7 +146,7 @@ fn two_nodes_publish_rejections_of_every_kind_once_and_list_them() {
 }
 
 fn bad_job(member: &str) -> String {
-    json!({ "board": "arena", "member": member, "score": 1.5 }).to_string()
+    json!({ "board": "arena", "member": member, "score": "1200 points" }).to_string()
 }
 
 /// Members of each shard.

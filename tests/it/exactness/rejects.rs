@@ -211,7 +211,7 @@ fn a_token_confined_to_boards_lists_only_their_rejections() {
     );
     let mut service = Node::with_nats(&nats).stream_mib(64).flags(&["--tokens", &file]).start();
     let with = |index: usize| service.client().with_token(&secrets[index]);
-    let bad = |board: &str| json!({ "board": board, "member": "m", "score": 1.5 }).to_string();
+    let bad = |board: &str| json!({ "board": board, "member": "m", "score": "1200 points" }).to_string();
     let mut last = 0;
     for body in [
         bad("eu-a"),

@@ -17,6 +17,7 @@ use crate::support::client::Client;
 use crate::support::nats::Nats;
 use crate::support::node::Node;
 use crate::support::prometheus::{Expression, Prometheus, selectors, tool};
+use crate::support::redis::{ask, connect, listening_in, socket_in};
 use crate::support::write_service::GameService;
 
 /// Scrapes come every second here; a rate needs two of them.
@@ -47,7 +48,7 @@ fn every_expression_of_every_panel_and_rule_finds_something() {
     fs::write(&tokens, line).expect("it can be written");
     let guarded = [&often[..], &["--tokens", tokens.to_str().expect("it is UTF-8")]].concat();
     let embedded = Node::shards(2).flags(&guarded).start();
-    let fed = Node::with_nats(&nats).flags(&["--checkpoint-seconds", "1"]).start();
+    let fed = listening_in(folder.path(), Node::with_nats(&nats).flags(&often)).start();
     // One that owns no shard asks the one that does.
     let reader = Node::with_nats(&nats).flags(&["--node", "reader", "--own", "none"]).start();
     let stop = AtomicBool::new(false);
@@ -55,6 +56,22 @@ fn every_expression_of_every_panel_and_rule_finds_something() {
         scope.spawn(|| {
             while !stop.load(Ordering::Relaxed) {
                 reader.client().get("/v1/boards/nats/top");
+                thread::sleep(Duration::from_millis(20));
+            }
+        });
+        let (folder, stopped) = (folder.path(), &stop);
+        scope.spawn(move || {
+            let mut redis = connect(&socket_in(folder));
+            let commands = [
+                &["ZADD", "redis", "1", "a"][..],
+                &["ZCARD", "redis"],
+                &["ZADD", "redis", "x", "a"],
+                &["GET", "a"],
+            ];
+            while !stopped.load(Ordering::Relaxed) {
+                for words in commands {
+                    drop(ask(&mut redis, words));
+                }
                 thread::sleep(Duration::from_millis(20));
             }
         });

@@ -22,6 +22,7 @@ const DOCUMENTS: &[&str] = &[
     "docs/operations.md",
     "docs/privacy.md",
     "docs/recipes.md",
+    "docs/redis.md",
     "docs/releasing.md",
     "docs/runbooks.md",
     "docs/wire.md",

@@ -25,6 +25,7 @@ pub mod prometheus;
 pub mod random;
 pub mod raw;
 pub mod real_jobs;
+pub mod redis;
 pub mod rust_words;
 pub mod secured;
 pub mod slow_link;

@@ -102,9 +102,12 @@ impl Board {
         let by_tie_rule = || match self.ties {
             Ties::First => left.1.reached.cmp(&right.1.reached),
             Ties::Last => right.1.reached.cmp(&left.1.reached),
-            Ties::Member => Ordering::Equal,
+            Ties::Member | Ties::MemberDesc => Ordering::Equal,
         };
-        let by_member = || left.0.as_bytes().cmp(right.0.as_bytes());
+        let by_member = || {
+            let ids = left.0.as_bytes().cmp(right.0.as_bytes());
+            if self.ties == Ties::MemberDesc { ids.reverse() } else { ids }
+        };
         self.compare_scores(&left.1.score, &right.1.score).then_with(by_tie_rule).then_with(by_member)
     }
 }

@@ -24,6 +24,10 @@ class KeyInput(TypedDict):
     """1 to 64 bytes, different from the names of the other keys."""
     order: NotRequired[Union[Literal['asc', 'desc'], None]]
     """`desc`: greater is better; `asc`: smaller is better."""
+    type: NotRequired[Union[Literal['integer', 'float'], None]]
+    """`integer`: exact signed 64-bit integers. `float`: IEEE doubles, so fractions and infinities too; `incr`
+    adds as doubles do. It can never change.
+    """
     min: NotRequired[Union[int, None]]
     """The least value that a job may lead to. Existing entries stay as they are."""
     max: NotRequired[Union[int, None]]
@@ -38,6 +42,8 @@ class Key(TypedDict):
     """A component of a board's scores. An absent `min` or `max` means no bound."""
     name: str
     order: Literal['asc', 'desc']
+    type: NotRequired[Literal['float']]
+    """`float`: IEEE doubles. Absent: exact 64-bit integers."""
     min: NotRequired[int]
     max: NotRequired[int]
     below_min: NotRequired[Literal['clamp']]
@@ -79,7 +85,7 @@ class DefinitionInput(TypedDict):
     """The components of a score, compared in this order. Default: one key, `score`, descending."""
     policy: NotRequired[Union[Literal['set', 'best', 'incr'], None]]
     """What a job without `op` does: `set` (the latest wins), `best` or `incr`."""
-    ties: NotRequired[Union[Literal['first', 'last', 'member'], None]]
+    ties: NotRequired[Union[Literal['first', 'last', 'member', 'member_desc'], None]]
     """Which of equal scores comes first: that of the `first` or the `last` member to reach it, or with
     `member` that of the smallest id, compared byte by byte. The id also decides if the times are equal.
     Equal scores share their rank regardless.
@@ -151,7 +157,7 @@ class ListedBoard(TypedDict):
     board: BoardName
     keys: List[Key]
     policy: Literal['set', 'best', 'incr']
-    ties: Literal['first', 'last', 'member']
+    ties: Literal['first', 'last', 'member', 'member_desc']
     windows: List[Literal['all', 'hour', 'day', 'week', 'month', 'season']]
     season: Union[Literal['manual'], ListedBoardSeason, None]
     """When seasons begin: `null` if there are none."""
@@ -224,7 +230,7 @@ class Board(TypedDict):
     board: BoardName
     keys: List[Key]
     policy: Literal['set', 'best', 'incr']
-    ties: Literal['first', 'last', 'member']
+    ties: Literal['first', 'last', 'member', 'member_desc']
     windows: List[Literal['all', 'hour', 'day', 'week', 'month', 'season']]
     season: Union[Literal['manual'], BoardSeason, None]
     """When seasons begin: `null` if there are none."""
@@ -291,7 +297,7 @@ class DefinedBoard(TypedDict):
     board: BoardName
     keys: List[Key]
     policy: Literal['set', 'best', 'incr']
-    ties: Literal['first', 'last', 'member']
+    ties: Literal['first', 'last', 'member', 'member_desc']
     windows: List[Literal['all', 'hour', 'day', 'week', 'month', 'season']]
     season: Union[Literal['manual'], DefinedBoardSeason, None]
     """When seasons begin: `null` if there are none."""
@@ -407,9 +413,11 @@ class Job(TypedDict):
     member: MemberId
     score: NotRequired[Union[ScoreInput, None]]
     scores: NotRequired[Union[Dict[str, ScoreInput], None]]
-    op: NotRequired[Union[Literal['set', 'best', 'incr', 'remove', 'hide', 'show', 'profile'], None]]
+    op: NotRequired[Union[Literal['set', 'best', 'incr', 'create', 'update', 'remove', 'hide', 'show',
+        'profile'], None]]
     """`set` replaces the score, `best` replaces a worse one, `incr` adds to it key by key, from zero for a
-    new member. Default: the board's `policy`.
+    new member; `create` sets it if the member has no entry, and `update` if it has one. Default: the
+    board's `policy`.
     """
     version: NotRequired[Union[int, None]]
     """The job applies only if this is greater than the version stored for the member and the board, or of the
@@ -434,9 +442,10 @@ class EntryInput(TypedDict):
     """If present, it must be the member of the path."""
     score: NotRequired[Union[ScoreInput, None]]
     scores: NotRequired[None]
-    op: NotRequired[Union[Literal['set', 'best', 'incr', 'remove', 'hide', 'show'], None]]
+    op: NotRequired[Union[Literal['set', 'best', 'incr', 'create', 'update', 'remove', 'hide', 'show'], None]]
     """`set` replaces the score, `best` replaces a worse one, `incr` adds to it key by key, from zero for a
-    new member. Default: the board's `policy`.
+    new member; `create` sets it if the member has no entry, and `update` if it has one. Default: the
+    board's `policy`.
     """
     version: NotRequired[Union[int, None]]
     """The job applies only if this is greater than the version stored for the member and the board, or of the
@@ -1574,7 +1583,9 @@ class MemberBoardsQuery(Reading, total=False):
     that holds an entry of the member.
     """
     boards: Union[Sequence[BoardName], None]
-    """Up to 1000 boards. Without it, all boards that the member is on, up to 1000 at a time."""
+    """Up to 1000 boards. A comma within a name is percent-encoded. Without it, all boards that the member is
+    on, up to 1000 at a time.
+    """
     cursor: Union[str, None]
     """The `next_cursor` of the page before, without `boards`; empty means the first page."""
     hidden: Union[bool, None]

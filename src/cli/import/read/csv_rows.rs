@@ -231,7 +231,8 @@ impl<R: BufRead> CsvRows<R> {
         let Columns { board, member, at, version, meta, updated_at, hidden, is_exported, .. } = self.columns;
         // An export has each name as it is.
         let member = if is_exported { cell(member) } else { cell(member).trim() };
-        let member = if self.is_spreadsheet_safe { unguarded(member) } else { Cow::Borrowed(member) };
+        let name = |name| if self.is_spreadsheet_safe { unguarded(name) } else { Cow::Borrowed(name) };
+        let member = name(member);
         let key = |column: &usize| KeyCell { text: cell(*column).trim().into(), written: Written::Text };
         let parts = |parts: &'_ [(String, usize)]| -> Vec<(String, String)> {
             let part = |(name, column): &(String, usize)| {
@@ -243,7 +244,7 @@ impl<R: BufRead> CsvRows<R> {
         };
         let cells = Cells {
             member,
-            board: optional(board),
+            board: board.map(|column| name(cell(column).trim())).filter(|board| !board.is_empty()),
             keys: if let [one] = self.columns.scores.as_slice() {
                 smallvec![key(one)]
             } else {

@@ -134,9 +134,8 @@ fn bad_rows_are_rejected_one_by_one_under_their_line() {
     let job = |member: &str| format!("{{\"board\":\"b\",\"member\":\"{member}\",\"score\":1}}");
     let (first, last) = (job("first"), job("last"));
     for (row, code) in [
-        ("b,m,1.5", "bad_score"),
         ("b,m,", "bad_score"),
-        ("b,m,9223372036854775808", "bad_score"),
+        ("b,m,1e400", "bad_score"),
         ("b,m,\"1,2,3,4,5,6,7,8,9\"", "bad_score"),
         ("b,m,NaN", "bad_score"),
         ("b,m,\"1,234\"", "bad_score"),

@@ -16,8 +16,9 @@ use crate::cli::import::read::rules::Rules;
 use crate::cli::import::read::slug::{Slugs, slug};
 use crate::cli::import::read::times::InTurn;
 use crate::job::{Op, RejectCode};
-use crate::types::{BoardName, MAX_KEYS, MemberId, Score, Timestamp, decimal, quoted};
+use crate::types::{BoardName, MAX_KEYS, MemberId, Number, Score, Timestamp, decimal, quoted};
 use crate::wire::json_words;
+use crate::wire::lenient::parse_number;
 
 /// One key of a score, as a file has it.
 #[derive(Debug, Clone)]
@@ -138,7 +139,7 @@ impl Builder {
             }
             followers.push(row.repeated(hide.json()));
         }
-        let score = if is_scored { Some(self.score(line, cells)?) } else { None };
+        let (score, no_integer) = if is_scored { self.score(line, cells)? } else { (None, None) };
         let is_exported = cells.is_exported;
         let mut at = self.time(line, &self.names.at, cells.at.as_deref(), is_exported)?;
         if !is_exported {
@@ -154,6 +155,7 @@ impl Builder {
         let (member, score, op) = (member.as_str(), score.as_ref(), op.map(Op::name));
         let job = JobText { board, member, score, op, version: first_version, at, meta: meta.as_deref() };
         let row = Row::new(line, job.json(), member, op, version.is_some(), boards());
+        let row = Row { no_integer, ..row };
         if let Some(updated_at) = repeated_at {
             followers.push(row.repeated(JobText { at: Some(updated_at), version, meta: None, ..job }.json()));
         }
@@ -210,9 +212,11 @@ impl Builder {
         Ok(self.last_board.share(&made))
     }
 
-    fn score(&self, line: u64, cells: &Cells<'_>) -> Result<Score, RejectedLine> {
+    /// The score, and why it is none of a board of integers, if so.
+    fn score(&self, line: u64, cells: &Cells<'_>) -> Result<(Option<Score>, Option<Box<str>>), RejectedLine> {
         let bad = |why: String| RejectedLine::new(line, RejectCode::BadScore, why);
-        let mut keys = SmallVec::<[i64; MAX_KEYS]>::new();
+        let mut no_integer = None;
+        let mut keys = SmallVec::<[Number; MAX_KEYS]>::new();
         for (index, cell) in cells.keys.iter().enumerate() {
             let name = self.names.scores.get(index).map_or("score", String::as_str);
             let numbers = &self.rules.numbers;
@@ -221,14 +225,24 @@ impl Builder {
                 return Err(bad(named(name, &why)));
             }
             if cells.is_exported {
+                let why = || named(name, &saved("a score", &cell.text));
                 for key in cell.text.split(',') {
-                    keys.push(whole(key).ok_or_else(|| bad(named(name, &saved("a score", &cell.text))))?);
+                    let number = parse_number(key).map_err(|_| bad(why()))?;
+                    // The export of a board of integers has no other numbers.
+                    if number.integer().is_err() {
+                        no_integer = no_integer.or_else(|| Some(why().into_boxed_str()));
+                    }
+                    keys.push(number);
                 }
             } else {
-                keys.push(numbers.key(&cell.text, cell.written).map_err(|why| bad(named(name, &why)))?);
+                let found = numbers.number(&cell.text, cell.written);
+                let (number, why) = found.map_err(|why| bad(named(name, &why)))?;
+                no_integer = no_integer.or(why.map(|why| named(name, &why).into_boxed_str()));
+                keys.push(number);
             }
         }
-        Score::new(&keys).map_err(|why| bad(format!("{why}; got {}", keys.len())))
+        let score = Score::of_numbers(&keys).map_err(|why| bad(format!("{why}; got {}", keys.len())))?;
+        Ok((Some(score), no_integer))
     }
 
     fn time(
@@ -309,11 +323,6 @@ pub fn fits_version(text: &str) -> bool {
 
 pub fn fits_meta(text: &str) -> bool {
     text.is_empty() || text.starts_with('{') && serde_json::from_str::<&RawValue>(text).is_ok()
-}
-
-/// A key as an export writes it.
-fn whole(text: &str) -> Option<i64> {
-    decimal::<u64>(text.strip_prefix('-').unwrap_or(text)).and_then(|_| text.parse().ok())
 }
 
 /// Of a cell of an export that an export does not have.

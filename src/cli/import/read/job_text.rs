@@ -4,12 +4,13 @@
 
 use std::fmt::Write as _;
 
-use crate::types::{Score, Timestamp};
+use crate::types::{Floats, Score, Timestamp};
+use crate::wire::score_json;
 
 /// Most jobs are shorter.
 const JOB_BYTES: usize = 128;
 
-/// The fields of a job; those that are `None` are left out. Names of boards and operations need no escapes.
+/// The fields of a job; those that are `None` are left out. Names of operations need no escapes.
 #[derive(Clone, Copy, Default)]
 pub struct JobText<'a> {
     pub board: &'a str,
@@ -27,13 +28,15 @@ impl JobText<'_> {
     pub fn json(&self) -> String {
         let mut digits = itoa::Buffer::new();
         let mut json = String::with_capacity(JOB_BYTES + self.meta.map_or(0, str::len));
-        json.push_str("{\"board\":\"");
-        json.push_str(self.board);
-        json.push_str("\",\"member\":");
+        json.push_str("{\"board\":");
+        push_text(&mut json, self.board);
+        json.push_str(",\"member\":");
         push_text(&mut json, self.member);
         if let Some(score) = self.score {
             json.push_str(",\"score\":");
-            if let [key] = score.keys() {
+            if score.floats() != Floats::NONE {
+                json.push_str(&score_json(score));
+            } else if let [key] = score.keys() {
                 json.push_str(digits.format(*key));
             } else {
                 for (index, key) in score.keys().iter().enumerate() {

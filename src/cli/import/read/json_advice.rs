@@ -43,8 +43,9 @@ fn of_score(text: &str) -> Option<String> {
         }
         let (text, written) = scalar(key)?;
         is_text |= key.starts_with('"');
-        if let Err(why) = numbers.key(&text, written) {
-            return Some(why);
+        match numbers.number(&text, written) {
+            Ok((_, None)) => {}
+            Ok((_, Some(why))) | Err(why) => return Some(why),
         }
     }
     is_text.then(|| "--column score=score reads texts that are numbers, too".to_owned())

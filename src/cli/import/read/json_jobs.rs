@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 use smallvec::smallvec;
 
@@ -136,8 +137,8 @@ impl JobLine<'_> {
         let fields = rewritten.as_deref().unwrap_or(text).trim_start_matches('{');
 
         // What the command line says is written in front of the job's own fields, which stay byte for byte as
-        // they were: a parser could lose digits of numbers. Names of boards and operations need no escapes.
-        let board = given.map(|board| format!("\"board\":\"{board}\",")).unwrap_or_default();
+        // they were: a parser could lose digits of numbers. Names of operations need no escapes.
+        let board = given.map(|board| format!("\"board\":{},", json!(board.as_str()))).unwrap_or_default();
         let is_added = own.is_none() || dropped.contains(&"op");
         let written_op = op.filter(|_| is_added).map(|op| format!("\"op\":\"{op}\",")).unwrap_or_default();
         let version = rules.version.filter(|_| is_scored);

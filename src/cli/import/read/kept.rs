@@ -169,6 +169,8 @@ impl KeptRows {
             boards: self.boards.clone(),
             member_hash,
             is_repeat: flags & IS_REPEAT != 0,
+            // Rows for which it matters were judged by it.
+            no_integer: None,
         })
     }
 

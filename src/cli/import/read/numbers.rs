@@ -5,7 +5,7 @@
 //! Nothing is guessed: `1,234` is a thousand or one and a bit, and only the user knows which.
 
 use crate::cli::import::read::exact::{Exact, is_space};
-use crate::types::quoted;
+use crate::types::{Double, Number, quoted};
 
 /// How scores are written, and what becomes of them.
 #[derive(Debug, Clone)]
@@ -66,6 +66,10 @@ impl DurationUnit {
     }
 }
 
+/// Where a number stays that is no integer.
+pub const AS_IT_IS: &str =
+    "it stays as it is on a board whose key has the type float, which is defined before";
+
 /// Digits behind the point that the largest round `--scale` keeps.
 const SCALE_PLACES: u32 = 9;
 
@@ -101,7 +105,46 @@ impl Numbers {
         1_000_000_000 / u64::from(self.duration.map_or(1, DurationUnit::per_second))
     }
 
-    /// One key of a score.
+    /// One key of a score: a whole number, or a double where no option makes whole numbers of them. Of a
+    /// double also what is wrong with it on a board of integers, and the option that helps.
+    ///
+    /// # Errors
+    /// What is wrong with it, and the option that helps.
+    pub fn number(&self, text: &str, written: Written) -> Result<(Number, Option<String>), String> {
+        let why = match self.key(text, written) {
+            Ok(key) => return Ok((Number::Integer(key), None)),
+            Err(why) => why,
+        };
+        let makes_whole = self.scale != 1 || self.is_rounded || self.duration.is_some();
+        match self.double(text.trim(), written).filter(|_| !makes_whole) {
+            Some(double) => Ok((Number::Float(double), Some(format!("{why}; {AS_IT_IS}")))),
+            None => Err(why),
+        }
+    }
+
+    /// `None`: it is no double, or too large for one.
+    fn double(&self, text: &str, written: Written) -> Option<Double> {
+        match text {
+            "inf" => return Some(Double::INFINITY),
+            "-inf" => return Some(Double::NEGATIVE_INFINITY),
+            _ if written == Written::Text && self.may_be_thousands(text) => return None,
+            _ => {}
+        }
+        let (decimal, thousands) =
+            if written == Written::JsonNumber { ('.', None) } else { (self.decimal, self.thousands) };
+        Exact::parse(text, decimal, thousands)?;
+        // As Rust reads it: the sign that typesetters use is a minus, and groups of digits are none.
+        let digit = |c: char| match c {
+            '−' => Some('-'),
+            c if c == decimal => Some('.'),
+            c if c.is_ascii_digit() || matches!(c, '-' | '+' | 'e' | 'E') => Some(c),
+            _ => None,
+        };
+        let value: f64 = text.chars().filter_map(digit).collect::<String>().parse().ok()?;
+        Double::new(value).filter(|double| !double.is_infinite())
+    }
+
+    /// One key of a score that is a whole number.
     ///
     /// # Errors
     /// What is wrong with it, and the option that helps.

@@ -8,10 +8,10 @@ use std::sync::Arc;
 use smallvec::smallvec;
 
 use crate::cli::import::read::job_text::JobText;
-use crate::cli::import::read::numbers::{Numbers, Written};
+use crate::cli::import::read::numbers::{AS_IT_IS, Numbers, Written};
 use crate::cli::import::read::row::{RejectedLine, Row};
 use crate::job::{Op, RejectCode};
-use crate::types::{BoardName, MemberId, Score, Timestamp, quoted};
+use crate::types::{BoardName, Double, MemberId, Number, Score, Timestamp, quoted};
 
 /// What members become.
 pub struct RedisEntries {
@@ -36,36 +36,36 @@ impl RedisEntries {
         let bad_member = |why: String| RejectedLine::new(line, RejectCode::BadMember, named(why));
         let text = std::str::from_utf8(member).map_err(|_| bad_member("it is not UTF-8".to_owned()))?;
         let id = MemberId::new(text).map_err(|why| bad_member(why.to_string()))?;
-        let key = key_of_double(score, &self.numbers)
+        let (key, no_integer) = key_of_double(score, &self.numbers)
             .map_err(|why| RejectedLine::new(line, RejectCode::BadScore, named(why)))?;
-        let score = Score::new(&[key]).map_err(|why| bad_member(why.to_string()))?;
+        let score = Score::of_numbers(&[key]).map_err(|why| bad_member(why.to_string()))?;
         let (board, op) = (self.board.as_str(), Some(self.op.name()));
         let (score, at) = (Some(&score), Some(self.at));
         let job = JobText { board, member: id.as_str(), score, op, version: None, at, meta: None };
-        Ok(Row::new(
-            line,
-            job.json(),
-            id.as_str(),
-            Some(self.op.name()),
-            false,
-            smallvec![Arc::clone(&self.shared)],
-        ))
+        let boards = smallvec![Arc::clone(&self.shared)];
+        let row = Row::new(line, job.json(), id.as_str(), Some(self.op.name()), false, boards);
+        Ok(Row { no_integer: no_integer.map(|why| named(why).into_boxed_str()), ..row })
     }
 }
 
-/// A score of Redis, which is a double, as `numbers` says. The result must be a signed 64-bit integer.
+/// A score of Redis, which is a double, as `numbers` says. If it is no signed 64-bit integer, also why it is
+/// none of a board of integers.
 ///
 /// A fraction is read as the shortest decimal of the double. That is what the writer gave to Redis, unless it
 /// had more than fifteen digits.
-fn key_of_double(text: &str, numbers: &Numbers) -> Result<i64, String> {
+fn key_of_double(text: &str, numbers: &Numbers) -> Result<(Number, Option<String>), String> {
     let score: f64 = text.parse().map_err(|_| format!("{text:?} is not a number"))?;
     if !score.is_finite() {
-        return Err(format!("{score} is not a score; scores are signed 64-bit integers"));
+        let why = format!("{score} is not a score of integers");
+        let double = Double::new(score).filter(|_| numbers.is_plain());
+        return double.map_or(Err(why.clone()), |double| {
+            Ok((Number::Float(double), Some(format!("{why}; {AS_IT_IS}"))))
+        });
     }
     // Whole numbers are written out exactly, however large; a double's shortest decimal is not its value
     // beyond 2^53.
     let decimal = if score.fract() == 0.0 { format!("{score:.0}") } else { score.to_string() };
-    numbers.key(&decimal, Written::JsonNumber)
+    numbers.number(&decimal, Written::JsonNumber)
 }
 
 #[cfg(test)]
@@ -99,11 +99,19 @@ mod tests {
             ("", 1, None),
         ] {
             let numbers = Numbers { scale, ..Numbers::default() };
-            assert_eq!(key_of_double(text, &numbers).ok(), expect, "{text} times {scale}");
+            let found = key_of_double(text, &numbers).ok().and_then(|(number, _)| number.integer().ok());
+            assert_eq!(found, expect, "{text} times {scale}");
         }
-        let told = key_of_double("3.25", &Numbers::default()).expect_err("a fraction");
-        assert!(told.contains("--scale 100 keeps its 2 places"), "{told}");
-        let told = key_of_double("inf", &Numbers::default()).expect_err("infinity");
+        for (text, digits) in [("3.25", "3.25"), ("1e300", "1e300"), ("5e-324", "5e-324"), ("-inf", "-inf")] {
+            let (number, told) = key_of_double(text, &Numbers::default()).expect("a double");
+            assert_eq!((number.to_string().as_str(), told.is_some()), (digits, true));
+            let numbers = Numbers { scale: 10, ..Numbers::default() };
+            assert!(key_of_double(text, &numbers).is_err(), "{text}: what is scaled is whole");
+        }
+        let told = |text| key_of_double(text, &Numbers::default()).expect("a double").1.expect("no integer");
+        let found = told("3.25");
+        assert!(found.contains("--scale 100 keeps its 2 places"), "{found}");
+        let told = told("inf");
         assert!(told.contains("inf is not a score"), "{told}");
     }
 }

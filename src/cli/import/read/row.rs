@@ -94,6 +94,8 @@ pub struct Row {
     pub member_hash: u64,
     /// It gives the entry of the row before it the time of its last update, and is no row of the file.
     pub is_repeat: bool,
+    /// Why its score is none of a board of integers, and the option that makes it one; `None`: it is.
+    pub no_integer: Option<Box<str>>,
 }
 
 impl Row {
@@ -110,7 +112,17 @@ impl Row {
         let is_undecided = op.is_none() && !has_version;
         let adds = op == Some(Op::Incr.name()) && !has_version;
         let member_hash = FixedState::default().hash_one(member);
-        Self { place, job, takes_time: false, adds, is_undecided, boards, member_hash, is_repeat: false }
+        Self {
+            place,
+            job,
+            takes_time: false,
+            adds,
+            is_undecided,
+            boards,
+            member_hash,
+            is_repeat: false,
+            no_integer: None,
+        }
     }
 
     /// Gives a row without a time its own.
@@ -136,7 +148,8 @@ impl Row {
     /// # Arguments
     /// `job`: with that time.
     pub fn repeated(&self, job: String) -> Self {
-        Self { job, boards: self.boards.clone(), takes_time: false, is_repeat: true, ..*self }
+        let (boards, no_integer) = (self.boards.clone(), self.no_integer.clone());
+        Self { job, boards, no_integer, takes_time: false, is_repeat: true, ..*self }
     }
 
     /// Which of `lanes` (at least 1) sends it: always the same for a member.

@@ -3,12 +3,14 @@
 use serde_json::{Value, json};
 use ureq::http::StatusCode;
 
+use crate::board::{Key, KeyType};
 use crate::cli::board_line::BoardLine;
 use crate::cli::import::ImportError;
 use crate::cli::import::open_windows::OpenWindows;
 use crate::cli::import::send::connection::Connection;
 use crate::cli::import::send::retries::{Ended, Retries, until_answered};
 use crate::types::BoardName;
+use crate::wire::lenient::number_of;
 
 /// A board, as far as the service tells.
 #[derive(Debug, Clone, Default)]
@@ -29,8 +31,8 @@ pub struct KeyFacts {
     pub name: String,
     /// `asc` or `desc`.
     pub order: String,
-    pub min: i64,
-    pub max: i64,
+    /// Its type and bounds.
+    pub key: Key,
 }
 
 impl BoardFacts {
@@ -103,11 +105,13 @@ fn keys(keys: Option<&Value>) -> Option<Vec<KeyFacts>> {
 
 fn key(key: &Value) -> KeyFacts {
     let text = |name: &str| key.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let is_float = text("type") == KeyType::Float.name();
+    let key_type = if is_float { KeyType::Float } else { KeyType::Integer };
+    let any = Key { key_type, ..Key::score() };
     let bound = |name: &str, otherwise: i64| {
-        let value = key.get(name);
-        let text = value.and_then(Value::as_str).and_then(|text| text.parse().ok());
-        text.or_else(|| value.and_then(Value::as_i64)).unwrap_or(otherwise)
+        let number = key.get(name).and_then(|value| number_of(&value.to_string()).ok());
+        number.and_then(|number| any.ordered(number).ok()).unwrap_or(otherwise)
     };
     let (min, max) = (bound("min", i64::MIN), bound("max", i64::MAX));
-    KeyFacts { name: text("name"), order: text("order"), min, max }
+    KeyFacts { name: text("name"), order: text("order"), key: Key { min, max, ..any } }
 }

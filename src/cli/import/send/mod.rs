@@ -14,5 +14,5 @@ mod service;
 pub use batch::{Batch, Lane};
 pub use connection::Connection;
 pub use define::ToFinish;
-pub use made::BoardFacts;
+pub use made::{BoardFacts, KeyFacts};
 pub use service::Service;

@@ -9,12 +9,13 @@ use crate::http::openapi::reference::shared;
 use crate::http::openapi::schemas::parts::INSTANCE_PATTERN;
 use crate::http::request::json_body::BATCH_MAX;
 use crate::http::resources::boards::{INSTANCES, INSTANCES_MAX};
+use crate::types::MAX_BOARD_BYTES;
 
 const TAG: &str = "Boards";
 
 pub fn boards() -> Doc {
     let limit = json!({"type": "integer", "minimum": 1, "maximum": BATCH_MAX, "default": BATCH_MAX});
-    let cursor = json!({"type": "string", "pattern": "^([A-Za-z0-9][A-Za-z0-9_.:-]{0,63})?$"});
+    let cursor = json!({"type": "string", "maxLength": MAX_BOARD_BYTES});
     read(TAG, "All boards")
         .describe("Boards in the order of their names, with their definitions and totals. With `window`, totals are those of that window; they are empty for boards that do not have it. The cursor is the name of the last board of the page before.")
         .query(query("limit", &limit, "How many boards the page has at most."))

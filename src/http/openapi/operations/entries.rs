@@ -73,7 +73,7 @@ pub fn lookup() -> Doc {
 
 pub fn member_boards() -> Doc {
     let boards = format!(
-        "Up to {BATCH_MAX} boards. Without it, all boards that the member is on, up to {BATCH_MAX} at a time."
+        "Up to {BATCH_MAX} boards. A comma within a name is percent-encoded. Without it, all boards that the member is on, up to {BATCH_MAX} at a time."
     );
     read(ENTRIES, "A member on several boards")
         .describe(

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::board::{Beyond, MAX_CAPACITY, MAX_KEEP, Order, Policy, Ties};
+use crate::board::{Beyond, KeyType, MAX_CAPACITY, MAX_KEEP, Order, Policy, Ties};
 use crate::http::openapi::reference::component;
 use crate::http::openapi::schemas::parts::{
     AS_OF_PATTERN, array, as_of, by_window, count, missing, object, object_with, or_null, stale,
@@ -21,6 +21,8 @@ pub fn schemas() -> Value {
                      "description": "1 to 64 bytes, different from the names of the other keys."},
             "order": {"type": ["string", "null"], "enum": orders(true), "default": "desc",
                       "description": "`desc`: greater is better; `asc`: smaller is better."},
+            "type": {"type": ["string", "null"], "enum": names([KeyType::Integer, KeyType::Float].map(KeyType::name), true), "default": "integer",
+                     "description": "`integer`: exact signed 64-bit integers. `float`: IEEE doubles, so fractions and infinities too; `incr` adds as doubles do. It can never change."},
             "min": bound_input("The least value that a job may lead to. Existing entries stay as they are."),
             "max": bound_input("The greatest value that a job may lead to; not below `min`. Existing entries stay as they are."),
             "below_min": beyond_input("What an `incr` to less than `min` does."),
@@ -47,6 +49,7 @@ pub fn schemas() -> Value {
             json!({
                 "name": {"type": "string"},
                 "order": {"enum": orders(false)},
+                "type": {"const": "float", "description": "`float`: IEEE doubles. Absent: exact 64-bit integers."},
                 "min": component("Integer"),
                 "max": component("Integer"),
                 "below_min": {"enum": ["clamp"], "description": "`clamp`: an `incr` to less than `min` leads to `min`. Absent: it is refused."},
@@ -324,5 +327,5 @@ fn policies(nullable: bool) -> Vec<Value> {
 }
 
 fn ties(nullable: bool) -> Vec<Value> {
-    names([Ties::First, Ties::Last, Ties::Member].map(Ties::name), nullable)
+    names(Ties::ALL.map(Ties::name), nullable)
 }

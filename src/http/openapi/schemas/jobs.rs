@@ -21,7 +21,7 @@ pub fn inputs() -> Value {
     let operation = json!({
         "enum": with_score, "default": null,
         "description": "`set` replaces the score, `best` replaces a worse one, `incr` adds to it key by key, from zero for a \
-                        new member. Default: the board's `policy`."
+                        new member; `create` sets it if the member has no entry, and `update` if it has one. Default: the board's `policy`."
     });
     let version = json!({
         "anyOf": [component("Version"), absent],

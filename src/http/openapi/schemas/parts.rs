@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::http::openapi::reference::component;
 use crate::window::Window;
 
-pub const BOARD_PATTERN: &str = "^[A-Za-z0-9][A-Za-z0-9_.:-]{0,63}$";
+pub const BOARD_PATTERN: &str = "^[!\"$&-\\-/->@-\\[\\]-~][!\"$&->@-\\[\\]-~]{0,127}$";
 /// The name of an instance of a window.
 pub const INSTANCE_PATTERN: &str =
     "^(all|[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9]{2})?|[0-9]{4}-W[0-9]{2}|[0-9]{4}-[0-9]{2}|s[1-9][0-9]*)$";

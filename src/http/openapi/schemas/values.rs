@@ -32,26 +32,33 @@ pub fn schemas() -> Value {
         },
         "IntegerInput": {
             "description": "A signed 64-bit integer, exact: a JSON number that is whole, `42.0` and `1e3` too, or a decimal \
-                            string for clients whose numbers are doubles. Fractions and numbers beyond 64 bits are \
-                            refused, and in a string exponents and plus signs, too.",
-            "anyOf": [signed, decimal("int64", "^-?[0-9]+$", "The same in decimal.")]
+                            string for clients whose numbers are doubles. Fractions, numbers beyond 64 bits and, in a \
+                            string, exponents and plus signs are refused. Of a key of the \
+                            type `float`: any number, its string, or an infinity.",
+            "anyOf": [
+                signed, decimal("int64", "^-?[0-9]+$", "The same in decimal."), {"type": "number"},
+                {"type": "string", "pattern": "^(-?[0-9]+([.][0-9]+)?([eE][-+]?[0-9]+)?|-?inf)$", "description": "Of a key of the type `float`."}
+            ]
         },
         "Integer": {
-            "description": "A signed 64-bit integer; beyond ±(2^53-1) a decimal string, because many JSON readers would round it.",
+            "description": "A signed 64-bit integer; beyond ±(2^53-1) a decimal string, because many JSON readers would round it. \
+                            Of a key of the type `float`: a double, with the shortest digits that read back as it.",
             "anyOf": [
                 {"type": "integer", "minimum": -9_007_199_254_740_991_i64, "maximum": 9_007_199_254_740_991_i64},
-                decimal("int64", "^-?[0-9]{16,19}$", "Beyond what doubles hold exactly.")
+                decimal("int64", "^-?[0-9]{16,19}$", "Beyond what doubles hold exactly."),
+                {"type": "number"},
+                {"enum": ["inf", "-inf"], "description": "Of a key of the type `float`."}
             ]
         },
         "ScoreInput": {
-            "description": format!("A score: one integer, or an array of 1 to {MAX_KEYS}, as many as the board has keys."),
+            "description": format!("A score: one number, or an array of 1 to {MAX_KEYS}, as many as the board has keys."),
             "anyOf": [
                 component("IntegerInput"),
                 {"type": "array", "minItems": 1, "maxItems": MAX_KEYS, "items": component("IntegerInput")}
             ]
         },
         "Score": {
-            "description": "A score: one integer on boards of one key, an array on others.",
+            "description": "A score: one number on boards of one key, an array on others.",
             "anyOf": [
                 component("Integer"),
                 {"type": "array", "minItems": 2, "maxItems": MAX_KEYS, "items": component("Integer")}

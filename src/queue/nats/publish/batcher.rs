@@ -111,7 +111,9 @@ pub fn wanted_outcome(requests: &[PublishRequest]) -> Option<OutcomeDetail> {
     let mut wanted = None;
     for request in requests {
         match &request.reply_to {
-            Some(ReplyTo::Applied(_, OutcomeDetail::Rankings)) => return Some(OutcomeDetail::Rankings),
+            Some(ReplyTo::Applied(_, OutcomeDetail::Rankings | OutcomeDetail::Scores)) => {
+                return Some(OutcomeDetail::Rankings);
+            }
             Some(ReplyTo::Applied(_, OutcomeDetail::Changed)) => wanted = Some(OutcomeDetail::Changed),
             Some(ReplyTo::Stored(_)) | None => {}
         }

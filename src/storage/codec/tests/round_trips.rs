@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 
-use crate::board::{Beyond, Definition, Key, Kind, Order, Policy, Ties};
+use crate::board::{Beyond, Definition, Key, KeyType, Kind, Order, Policy, Ties};
 use crate::job::RejectCode;
 use crate::state::{
     Applied, BoardEvent, DroppedName, Entry, EntryState, Extra, Incarnation, LogHash, TreeId, Unlisted,
@@ -207,6 +207,7 @@ proptest! {
         let keys = keys.into_iter().enumerate().map(|(index, ([ascending, below, above], a, b))| Key {
             name: format!("k{index}"),
             order: if ascending { Order::Ascending } else { Order::Descending },
+            key_type: if a & 1 == 0 { KeyType::Integer } else { KeyType::Float },
             min: a.min(b),
             max: a.max(b),
             below_min: if below { Beyond::Clamp } else { Beyond::Reject },
@@ -216,7 +217,7 @@ proptest! {
             keys: keys.collect(),
             kind: Kind::Ranking,
             policy: [Policy::Set, Policy::Best, Policy::Incr][policy],
-            ties: [Ties::First, Ties::Last, Ties::Member][ties],
+            ties: Ties::ALL[ties],
             utc_offset_minutes: offset,
             keep,
             windows,

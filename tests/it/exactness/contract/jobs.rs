@@ -69,7 +69,7 @@ pub fn random_rules(random: &mut Random, board: &str, turn: i64) -> Rules {
     let rules = Rules {
         keys: keys(random),
         policy: random.pick::<&str>(&["set", "best", "incr"]),
-        ties: *random.pick(&[Ties::First, Ties::Last, Ties::Member]),
+        ties: *random.pick(&[Ties::First, Ties::Last, Ties::Member, Ties::MemberDesc]),
         windows,
         offset_minutes: offset_minutes(turn),
         season,

@@ -111,7 +111,9 @@ impl Asked<'_> {
         if with.profile {
             listed["profile"] = json!(world.profiles.get(id).and_then(|known| known.json.as_ref()));
         }
-        if with.reached && self.board.rules.ties != super::rules::Ties::Member {
+        if with.reached
+            && [super::rules::Ties::First, super::rules::Ties::Last].contains(&self.board.rules.ties)
+        {
             listed["reached_at"] = json!(entry.reached);
         }
         if let Some(began) = with.began {

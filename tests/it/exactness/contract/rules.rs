@@ -18,6 +18,7 @@ pub enum Ties {
     First,
     Last,
     Member,
+    MemberDesc,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -89,6 +90,7 @@ impl Rules {
             Ties::First => "first",
             Ties::Last => "last",
             Ties::Member => "member",
+            Ties::MemberDesc => "member_desc",
         };
         let windows: Vec<&str> = self.windows.iter().map(|window| window.name()).collect();
         let (sign, minutes) =
@@ -158,10 +160,12 @@ impl Rules {
         let by_ties = match self.ties {
             Ties::First => one.reached.cmp(&other.reached),
             Ties::Last => Reverse(one.reached).cmp(&Reverse(other.reached)),
-            Ties::Member => Ordering::Equal,
+            Ties::Member | Ties::MemberDesc => Ordering::Equal,
         };
         let by_score = self.compare_scores(&one.score, &other.score);
         let by_error = one.error.cmp(&other.error);
-        by_score.then(by_ties).then(by_error).then_with(|| id.as_bytes().cmp(other_id.as_bytes()))
+        let by_id = id.as_bytes().cmp(other_id.as_bytes());
+        let by_id = if self.ties == Ties::MemberDesc { by_id.reverse() } else { by_id };
+        by_score.then(by_ties).then(by_error).then(by_id)
     }
 }

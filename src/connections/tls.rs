@@ -47,7 +47,7 @@ impl Tls {
         Ok(())
     }
 
-    pub(super) fn acceptor(&self) -> TlsAcceptor {
+    pub fn acceptor(&self) -> TlsAcceptor {
         TlsAcceptor::from(Arc::clone(&self.0.read()))
     }
 }

@@ -2,8 +2,7 @@
 //!
 //! A connection stays on the thread that it was given to. Most requests are answered in microseconds: they
 //! gain nothing by moving, and threads that share their work wake one another up for each. What takes long is
-//! done elsewhere (`operations/offload.rs`), and so is what takes less if the thread has others to answer
-//! (`http/turn.rs`).
+//! done elsewhere, and so is what takes less if the thread has others to answer (`turn`).
 
 use std::future::Future;
 use std::io;
@@ -13,7 +12,7 @@ use std::sync::Arc;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::watch;
 
-use crate::http::turn;
+use crate::connections::turn;
 use crate::short_slice;
 
 /// The threads. Dropping this ends them, and the connections that are left on them.

@@ -9,8 +9,6 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use crate::http::guard::watchers::client_of;
-
 /// The most overflow connections. Further ones are closed.
 const OVERFLOW_MAX: usize = 64;
 /// The most overflow connections of one client.
@@ -117,6 +115,17 @@ impl Drop for ConnectionPermit {
         }
         if *counts == ClientConnections::default() {
             open.by_client.remove(&self.client);
+        }
+    }
+}
+
+/// The client that an address belongs to: one IPv4 address, or one IPv6 network of 64 bits.
+pub fn client_of(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V4(address) => IpAddr::V4(address),
+        IpAddr::V6(address) => {
+            let [a, b, c, d, ..] = address.segments();
+            IpAddr::from([a, b, c, d, 0, 0, 0, 0])
         }
     }
 }

@@ -1,0 +1,92 @@
+//! A read that sees what its connection has written before.
+
+use std::time::{Duration, Instant};
+
+use crate::access::Grant;
+use crate::operations::{Failure, Operations, Reading};
+use crate::query::{Answer, BoardRead, NoBoard, OfBoard, ReadOptions, ShardsRead};
+use crate::redis::boards::key::BoardKey;
+use crate::redis::refused::Refused;
+use crate::types::{AsOf, BoardName};
+
+/// How long a read waits for writes of its connection that are stored and not applied yet.
+const APPLIED_WITHIN: Duration = Duration::from_secs(5);
+
+/// How long a node waits until it hears of a board that it does not know. Most such keys are of no board.
+const BOARD_HEARD_OF: Duration = Duration::from_millis(250);
+
+/// Who asks.
+#[derive(Clone, Copy)]
+pub struct Asking<'a> {
+    pub operations: &'a Operations,
+    /// What the token allows; `None` where no tokens are needed.
+    pub grant: Option<&'a Grant>,
+    /// What the connection has written.
+    pub written: &'a AsOf,
+}
+
+impl Asking<'_> {
+    /// The board of a key.
+    ///
+    /// # Errors
+    /// When it is no board's name, or the token does not give access to it.
+    pub fn board(&self, key: &[u8]) -> Result<BoardKey, Refused> {
+        let key = BoardKey::of(self.operations, key)?;
+        if self.grant.is_none_or(|grant| grant.allows_board(key.board.as_str())) {
+            return Ok(key);
+        }
+        Err(Refused::no_key())
+    }
+
+    /// Admits a read, and waits for what the connection has written.
+    ///
+    /// # Errors
+    /// When it is not admitted, or that is not applied in time.
+    pub async fn begin(&self, board: Option<&BoardName>) -> Result<Reading, Refused> {
+        let reading = Reading::new(&self.operations.admission);
+        reading.in_progress.admit()?;
+        if !self.written.0.is_empty() {
+            let (after, deadline) = (self.written.clone(), Some(Instant::now() + APPLIED_WITHIN));
+            let options = ReadOptions { after, deadline, ..ReadOptions::default() };
+            self.operations.begin_reads(&reading, board, options).await?;
+            if let Some(board) = board {
+                let until = Instant::now() + BOARD_HEARD_OF;
+                self.operations.wait_for_board(&reading, board, Some(until)).await?;
+            }
+        }
+        Ok(reading)
+    }
+
+    /// Reads a board. `None`: there is none of this name.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub async fn read<R: BoardRead>(
+        &self,
+        reading: &Reading,
+        key: &BoardKey,
+        read: R,
+    ) -> Result<Option<Answer<R::Answer>>, Refused> {
+        let instance = key.instance(self.operations);
+        let asked = OfBoard { board: key.board.clone(), instance, read };
+        match self.operations.read(reading, &asked).await? {
+            Ok(answer) => Ok(Some(answer)),
+            Err(why) => match self.operations.no_board(why) {
+                Failure::NoBoard(NoBoard::Unknown) => Ok(None),
+                why => Err(why.into()),
+            },
+        }
+    }
+
+    /// As [`Operations::read`].
+    ///
+    /// # Errors
+    /// When some shard does not reply.
+    pub async fn read_shards<R: ShardsRead>(
+        &self,
+        reading: &Reading,
+        read: &R,
+    ) -> Result<R::Answer, Refused> {
+        Ok(self.operations.read(reading, read).await?)
+    }
+}

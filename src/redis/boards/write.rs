@@ -1,0 +1,271 @@
+//! Commands that write to one board: as jobs, and what came of them as a reply.
+
+use std::sync::Arc;
+
+use crate::access::Grant;
+use crate::board::{Definition, DefinitionPatch, Field, KeyPatch, KeyType, Order, Ties};
+use crate::job::{Boards, Compare, Job, MAX_JOBS_PER_MESSAGE, Op, Presence, RejectCode, Targets, When};
+use crate::operations::{
+    BoardChanges, BoardRefused, DefineRefused, DefinedBoard, Failure, InProgress, JobResult, Operations,
+    OutcomeDetail, ScoreChange, Wait, WriteOptions,
+};
+use crate::redis::boards::key::{BoardKey, Shape, check_policy, member};
+use crate::redis::commands::{Add, Write};
+use crate::redis::frames::Replies;
+use crate::redis::number::digits_of;
+use crate::redis::refused::Refused;
+use crate::types::{AsOf, BoardName, MemberId, Score, count};
+
+/// What a job's result takes in memory, about.
+const RESULT_BYTES: usize = 512;
+
+/// How the outcomes of a command's jobs become its reply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WriteReply {
+    /// The number of new entries.
+    New,
+    /// The number of entries whose score is another one.
+    Changed,
+    /// The number of entries that are gone.
+    Removed,
+    /// The score after the only job, or nothing if its condition did not hold.
+    Score(Presence, Compare),
+}
+
+/// What came of a job.
+pub type Outcome = Result<ScoreChange, Refused>;
+
+/// What a command writes to a board that is there.
+///
+/// # Errors
+/// When the board is none for it.
+pub fn jobs_of(
+    key: &BoardKey,
+    definition: &Definition,
+    write: &Write<'_>,
+) -> Result<(Vec<Job>, WriteReply), Refused> {
+    Shape::of(&key.board, definition)?;
+    match write {
+        Write::Add(add) => {
+            check_policy(&key.board, definition, add)?;
+            let Add { presence, compare, increment, .. } = *add;
+            let op = Op::when(When { presence, compare, adds: increment });
+            let mut jobs = Vec::with_capacity(add.pairs.len());
+            for (score, id) in &add.pairs {
+                let score = Score::of_numbers(&[*score]).map_err(|_| Refused::no_float())?;
+                if let Err(why) = definition.typed(&score) {
+                    return Err(Refused::new(format!(
+                        "ERR value is not a valid float: {}",
+                        definition.refused(why, &score)
+                    )));
+                }
+                jobs.push(job(&key.board, member(id)?, op, Some(score)));
+            }
+            Ok((jobs, reply_of(add)))
+        }
+        Write::Remove(ids) => {
+            let members = ids.iter().map(|id| member(id));
+            let jobs: Result<Vec<Job>, Refused> =
+                members.map(|member| Ok(job(&key.board, member?, Op::Remove, None))).collect();
+            Ok((jobs?, WriteReply::Removed))
+        }
+    }
+}
+
+fn reply_of(add: &Add<'_>) -> WriteReply {
+    match add {
+        Add { increment: true, presence, compare, .. } => WriteReply::Score(*presence, *compare),
+        Add { counts_changed: true, .. } => WriteReply::Changed,
+        _ => WriteReply::New,
+    }
+}
+
+pub fn job(board: &BoardName, member: MemberId, op: Op, score: Option<Score>) -> Job {
+    let mut boards = Boards::new();
+    boards.push((board.clone(), score));
+    Job { member, targets: Targets::Boards(boards), op: Some(op), version: None, at: None, meta: None }
+}
+
+/// A board as Redis orders it: doubles, the greatest first, equal scores by the greatest id.
+fn made_patch() -> DefinitionPatch {
+    let score = KeyPatch {
+        name: "score".to_owned(),
+        order: Field::Value(Order::Descending),
+        key_type: Field::Value(KeyType::Float),
+        min: Field::Absent,
+        max: Field::Absent,
+        below_min: Field::Absent,
+        above_max: Field::Absent,
+    };
+    DefinitionPatch {
+        keys: Field::Value(vec![score]),
+        ties: Field::Value(Ties::MemberDesc),
+        ..DefinitionPatch::default()
+    }
+}
+
+/// The definition of a board that a command makes.
+pub fn made_definition() -> Definition {
+    made_patch().onto(None).unwrap_or_default()
+}
+
+/// Makes the board of a key as Redis orders it: doubles, the greatest first, equal scores by the greatest id.
+///
+/// # Errors
+/// When it cannot be made. That there is one by now is no error.
+pub async fn define(
+    operations: &Arc<Operations>,
+    key: &BoardKey,
+    grant: Option<&Arc<Grant>>,
+) -> Result<AsOf, Refused> {
+    if !operations.registry.may_create(key.board.as_str())
+        && operations.registry.get(key.board.as_str()).is_none()
+    {
+        return Err(Refused::new(format!(
+            "ERR there is no board {}, and this service makes none for a score (--no-auto-create): define it with \
+             PUT /v1/boards/{{board}}",
+            key.board
+        )));
+    }
+    let limited = grant.filter(|grant| grant.max_boards.is_some()).cloned();
+    let name = key.board.clone();
+    let define = move |boards: BoardChanges| boards.define(name, made_patch(), false, limited);
+    match operations.change_boards(define, |_| ()).await {
+        Ok(DefinedBoard { board, .. }) => Ok(board.token),
+        // Somebody else has defined it meanwhile.
+        Err(Failure::Board(BoardRefused::Refused(DefineRefused::Conflict(_)))) => Ok(AsOf::default()),
+        Err(why) => Err(why.into()),
+    }
+}
+
+/// Writes jobs, as many at a time as a message may have. After a failure none of those behind are sent: they
+/// would overtake it.
+pub async fn write_jobs(
+    operations: &Arc<Operations>,
+    jobs: Vec<Job>,
+    grant: Option<&Arc<Grant>>,
+) -> (Vec<Outcome>, AsOf) {
+    let options = WriteOptions { wait: Wait::UntilApplied, detail: OutcomeDetail::Scores };
+    let (mut outcomes, mut token) = (Vec::with_capacity(jobs.len()), AsOf::default());
+    let mut jobs = jobs.into_iter();
+    let mut failed: Option<Failure> = None;
+    loop {
+        let part: Vec<Job> = jobs.by_ref().take(MAX_JOBS_PER_MESSAGE).collect();
+        // Their numbers are of the board's key.
+        let are_sums: Vec<bool> = part.iter().map(|job| job.op.is_some_and(Op::adds)).collect();
+        if part.is_empty() {
+            return (outcomes, token);
+        }
+        let written = match failed.clone() {
+            Some(failure) => Err(failure),
+            None => admitted(operations, part, options, grant).await,
+        };
+        match written {
+            Ok((results, at)) => {
+                outcomes
+                    .extend(results.iter().zip(are_sums).map(|(result, is_sum)| outcome_of(result, is_sum)));
+                // Later sequences of the same shards come last.
+                token.0.extend(at.0);
+            }
+            Err(failure) => {
+                outcomes.extend(are_sums.iter().map(|_| Err(failure.clone().into())));
+                failed = Some(failure);
+            }
+        }
+    }
+}
+
+async fn admitted(
+    operations: &Arc<Operations>,
+    jobs: Vec<Job>,
+    options: WriteOptions,
+    grant: Option<&Arc<Grant>>,
+) -> Result<(Vec<JobResult>, AsOf), Failure> {
+    let in_progress = InProgress::new(&operations.admission);
+    in_progress.admit()?;
+    in_progress.count_answer(jobs.len() * RESULT_BYTES)?;
+    let written = operations.write(jobs, options, grant).await?;
+    Ok((written.results, written.token))
+}
+
+/// What came of a job.
+///
+/// # Arguments
+/// `is_sum`: it added a number that the board's key has.
+fn outcome_of(result: &JobResult, is_sum: bool) -> Outcome {
+    match result {
+        // The number itself was judged before it was sent.
+        JobResult::Rejected(reject) if is_sum && reject.code == RejectCode::BadScore => {
+            Err(Refused::new("ERR resulting score is not a number (NaN)"))
+        }
+        JobResult::Rejected(reject) => Err(Refused::new(format!("ERR {}: {}", reject.code, reject.detail))),
+        JobResult::Failed(why) => Err(why.clone().into()),
+        JobResult::Parked => {
+            Err(Refused::new("UNKNOWN the write is stored, and applied as soon as its board is decided"))
+        }
+        JobResult::Scores(change) => Ok(change.clone()),
+        JobResult::Remote { json, .. } => ScoreChange::of_remote(json).ok_or_else(unclear),
+        _ => Err(unclear()),
+    }
+}
+
+pub fn unclear() -> Refused {
+    Refused::new("UNKNOWN the write is applied, and its shard did not tell what it has changed")
+}
+
+impl WriteReply {
+    /// Writes the reply to a command.
+    ///
+    /// # Errors
+    /// When some of it was not done. Nothing is written to the replies then.
+    pub fn write(
+        self,
+        outcomes: &[Outcome],
+        definition: &Definition,
+        replies: &mut Replies,
+    ) -> Result<(), Refused> {
+        let changes: Vec<&ScoreChange> =
+            outcomes.iter().map(Result::as_ref).collect::<Result<_, _>>().map_err(|refused: &Refused| {
+                match outcomes {
+                    [_] => refused.clone(),
+                    _ => Refused::new(format!(
+                        "{}; other members of this command may have been written",
+                        refused.text()
+                    )),
+                }
+            })?;
+        let counted = |is_counted: &dyn Fn(&ScoreChange) -> bool| {
+            count(changes.iter().filter(|change| is_counted(change)).count())
+        };
+        match self {
+            Self::New => replies.count(counted(&|change| change.before.is_none() && change.after.is_some())),
+            Self::Changed => {
+                replies.count(counted(&|change| change.after.is_some() && change.before != change.after));
+            }
+            Self::Removed => {
+                replies.count(counted(&|change| change.before.is_some() && change.after.is_none()));
+            }
+            Self::Score(presence, compare) => {
+                let held = changes.first().filter(|change| condition_held(presence, compare, change));
+                match held.and_then(|change| change.after.as_ref()) {
+                    Some(score) => {
+                        let typed = definition.typed(score);
+                        replies.double(&digits_of(typed.as_ref().map_or(score, |typed| &**typed)));
+                    }
+                    None => replies.null(),
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether the condition of a job held, by what it came to.
+fn condition_held(presence: Presence, compare: Compare, change: &ScoreChange) -> bool {
+    let ScoreChange { before, after } = change;
+    match (presence, compare) {
+        (Presence::New, _) => before.is_none(),
+        (_, Compare::Greater | Compare::Less) => before != after,
+        _ => true,
+    }
+}

@@ -1,0 +1,25 @@
+//! Commands: which there are, and what their arguments ask for. Pure: nothing here reads a board.
+//!
+//! - `table`: every command, once; `absent`: those of Redis that are not here, and why
+//! - `command`: what a client asks for, in types
+//! - `words`: arguments, taken one after the other
+//! - `add`, `range`, `take`, `keyspace`, `connection`, `transaction`: arguments to those types, in the order
+//!   in which Redis judges them
+
+mod absent;
+mod add;
+mod command;
+mod connection;
+mod keyspace;
+mod range;
+mod table;
+mod take;
+mod transaction;
+mod words;
+
+pub use absent::{is_of_redis, why_absent};
+pub use command::{
+    Add, Authentication, ClientCommand, Command, CommandQuery, Connection, Keyspace, LexBound, PopReply,
+    Popping, RandomCount, RangeOf, Read, Scan, ScoreBound, Selection, Taking, TransactionStep, Write,
+};
+pub use table::{COMMANDS, Needs, Spec, find};

@@ -1,0 +1,7 @@
+//! The protocol's frames. Knows no command.
+
+mod replies;
+mod requests;
+
+pub use replies::{Protocol, Replies};
+pub use requests::{Arguments, OwnedArguments, ProtocolError, RequestReader};

@@ -1,0 +1,17 @@
+//! Redis' protocol, by the real binary and a real client library.
+//!
+//! - `same_as_redis`: random commands have the same replies as in a real redis-server
+//! - `take`: entries that are taken by their place, each once
+//! - `boards`: what keys are as boards, and what HTTP shows of them
+//! - `tokens`: what tokens allow, for every command
+//! - `frames`: pipelines, and clients that do not behave
+//! - `tls`: connections over TCP
+//! - `durability`: what was replied to is there after `kill -9`
+
+mod boards;
+mod durability;
+mod frames;
+mod same_as_redis;
+mod take;
+mod tls;
+mod tokens;

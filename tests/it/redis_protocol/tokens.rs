@@ -1,0 +1,108 @@
+//! What tokens allow over Redis' protocol: scopes, and boards by their prefixes, for every command.
+
+use std::fs;
+
+use redis::Value;
+
+use crate::support::node::Node;
+use crate::support::redis::{ask, connect, listening_in, socket_in};
+use crate::support::tokens::new_token;
+
+#[test]
+fn tokens_are_passwords_whose_scopes_and_prefixes_hold_for_every_command() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let token =
+        |scope: &str, more: &[&str]| new_token(&[&["--scope", scope, "--name", scope], more].concat());
+    let (read, read_lines) = token("read", &[]);
+    let (write, write_lines) = token("write", &["--board-prefix", "eu-"]);
+    let (admin, admin_lines) = token("admin", &[]);
+    let file = folder.path().join("tokens.toml");
+    fs::write(&file, [read_lines, write_lines, admin_lines].concat()).expect("it can be written");
+    let flags = ["--tokens", file.to_str().expect("UTF-8")];
+    let _node = listening_in(folder.path(), Node::flags(&flags)).start();
+    let with = |secret: &str| {
+        let mut connection = connect(&socket_in(folder.path()));
+        assert_eq!(ask(&mut connection, &["AUTH", "anybody", secret]), "OK");
+        connection
+    };
+
+    let mut nobody = connect(&socket_in(folder.path()));
+    for words in [&["PING"][..], &["ZCARD", "eu-arena"], &["COMMAND"], &["INFO"], &["HELLO", "3"]] {
+        let said = ask(&mut nobody, words);
+        assert!(said.contains("NOAUTH") || said.contains("Authentication required"), "{words:?}: {said}");
+    }
+    let said = ask(&mut nobody, &["AUTH", "wrong"]);
+    assert!(said.contains("invalid username-password pair"), "{said}");
+    let hello = ask(&mut nobody, &["HELLO", "3", "AUTH", "x", &read]);
+    assert!(hello.contains(r#""proto": 3"#), "{hello}");
+    assert_eq!(ask(&mut nobody, &["ZCARD", "arena"]), "0");
+
+    let (mut reader, mut writer, mut owner) = (with(&read), with(&write), with(&admin));
+    assert_eq!(ask(&mut owner, &["ZADD", "us-arena", "1", "a"]), "1");
+    assert_eq!(ask(&mut writer, &["ZADD", "eu-arena", "1", "a"]), "1");
+    assert!(ask(&mut reader, &["ZADD", "us-arena", "1", "a"]).contains("needs a token of the scope write"));
+    assert!(ask(&mut writer, &["DEL", "eu-arena"]).contains("needs a token of the scope admin"));
+    // What a confined token is told of boards is of its own.
+    assert_eq!(ask(&mut writer, &["KEYS", "*"]), r#"["eu-arena"]"#);
+    assert_eq!(ask(&mut writer, &["DBSIZE"]), "1");
+    assert_eq!(ask(&mut writer, &["SCAN", "0"]), r#"["0" ["eu-arena"]]"#);
+
+    // Every command that has keys is refused another board, wherever the key stands.
+    let commands: Vec<Value> = redis::cmd("COMMAND").query(&mut writer).expect("a list");
+    let mut tried = 0;
+    for command in &commands {
+        let Value::Array(command) = command else { panic!("{command:?}") };
+        let [Value::BulkString(name), Value::Int(arity), _, Value::Int(first), Value::Int(last), ..] =
+            &command[..]
+        else {
+            panic!("{command:?}")
+        };
+        let name = String::from_utf8_lossy(name).into_owned();
+        if *first == 0 || name == "del" || name == "unlink" {
+            continue;
+        }
+        tried += 1;
+        let mut keys = vec!["us-arena"];
+        if *last < 0 {
+            keys.insert(0, "eu-arena");
+        }
+        let more: &[&str] = match name.as_str() {
+            "zadd" | "zincrby" => &["1", "a"],
+            "zrangebylex" | "zrevrangebylex" | "zlexcount" | "zremrangebylex" => &["-", "+"],
+            "zremrangebyrank" | "zremrangebyscore" => &["5", "7"],
+            _ if name.starts_with("zr") && *arity == -4 => &["0", "1"],
+            "zcount" => &["0", "1"],
+            "zscan" => &["0"],
+            _ if arity.abs() == 3 => &["a"],
+            _ => &[],
+        };
+        let subcommand: &[&str] = match name.as_str() {
+            "object" => &["ENCODING"],
+            "memory" => &["USAGE"],
+            _ => &[],
+        };
+        let words = [&[name.as_str()], subcommand, &keys[..], more].concat();
+        let said = ask(&mut writer, &words);
+        assert!(said.contains("No permissions to access a key"), "{words:?}: {said}");
+        let own: Vec<&str> =
+            words.iter().map(|word| if *word == "us-arena" { "eu-arena" } else { word }).collect();
+        let said = ask(&mut writer, &own);
+        assert!(!said.contains("error"), "{own:?}: {said}");
+    }
+    assert!(tried > 15, "{tried}");
+    // Of these, `COMMAND` does not say where the keys are.
+    for words in
+        [["ZMPOP", "2", "eu-arena", "us-arena", "MIN"], ["ZMPOP", "2", "us-arena", "eu-arena", "MAX"]]
+    {
+        let said = ask(&mut writer, &words);
+        assert!(said.contains("No permissions to access a key"), "{words:?}: {said}");
+    }
+    assert_eq!(ask(&mut owner, &["ZSCORE", "us-arena", "a"]), r#""1""#);
+
+    // A token that is taken away ends what its connections may do.
+    let (_, other) = token("read", &[]);
+    fs::write(&file, other).expect("it can be written");
+    crate::support::nats::wait_until("the token is not in force any more", || {
+        ask(&mut writer, &["ZCARD", "eu-arena"]).contains("uthentication required")
+    });
+}
