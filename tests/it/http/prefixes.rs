@@ -72,6 +72,7 @@ impl Confined {
             {"board": OTHER, "member": MEMBER, "score": 7, "meta": {"text": "hush-meta"}},
             {"board": OTHER, "member": "only-us", "score": 9},
             {"member": MEMBER, "op": "profile", "profile": {"name": "hush-profile"}},
+            {"board": OTHER, "member": "only-us", "op": "hide"},
             // These are rejected, and kept.
             {"board": OTHER, "member": "only-us", "score": [1, 2]},
             {"member": "only-us", "scores": {OWN: [1, 2], OTHER: [1, 2]}},

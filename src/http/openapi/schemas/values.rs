@@ -31,9 +31,10 @@ pub fn schemas() -> Value {
             "examples": ["p42"]
         },
         "IntegerInput": {
-            "description": "A signed 64-bit integer, exact: a JSON integer, or a decimal string for clients whose numbers \
-                            are doubles. Fractions, plus signs and numbers beyond 64 bits are refused. Of a key of the \
-                            type `float`: any number, its string, or an infinity.",
+            "description": "A signed 64-bit integer, exact: a JSON number that is whole, `42.0` and `1e3` too, or a decimal \
+                            string for clients whose numbers are doubles. Fractions and numbers beyond 64 bits are \
+                            refused, and in a string exponents and plus signs, too. Of a key of the type `float`: any \
+                            number, its string, or an infinity.",
             "anyOf": [
                 signed, decimal("int64", "^-?[0-9]+$", "The same in decimal."), {"type": "number"},
                 {"type": "string", "pattern": "^(-?[0-9]+([.][0-9]+)?([eE][-+]?[0-9]+)?|-?inf)$", "description": "Of a key of the type `float`."}
