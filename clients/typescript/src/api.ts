@@ -23,7 +23,7 @@ export interface components {
          * @example p42
          */
         MemberId: string;
-        /** @description A signed 64-bit integer, exact: a JSON integer, or a decimal string for clients whose numbers are doubles. Fractions, plus signs and numbers beyond 64 bits are refused. Of a key of the type `float`: any number, its string, or an infinity. */
+        /** @description A signed 64-bit integer, exact: a JSON number that is whole, `42.0` and `1e3` too, or a decimal string for clients whose numbers are doubles. Fractions and numbers beyond 64 bits are refused, and in a string exponents and plus signs, too. Of a key of the type `float`: any number, its string, or an infinity. */
         IntegerInput: number | bigint;
         /** @description A signed 64-bit integer; beyond ±(2^53-1) a decimal string, because many JSON readers would round it. Of a key of the type `float`: a double, with the shortest digits that read back as it. */
         Integer: number | bigint;
