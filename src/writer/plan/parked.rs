@@ -59,8 +59,8 @@ impl Batch<'_> {
                 Err(Reject::new(RejectCode::TooLarge, detail))
             }
             None if !parking.has_parked(&job.member) => Ok(false),
-            // What is of all boards does not wait, so its versions are those of the log's order now. By the time
-            // that this job takes its turn they may be those of later jobs.
+            // What is of all boards does not wait, so its versions are those of the log's order now. By the
+            // time that this job takes its turn they may be those of later jobs.
             Some(_) | None => match (job.version, job.version.and(self.member_version(&job.member))) {
                 (Some(version), Some(stored)) if version <= stored && job.boards().next().is_some() => {
                     Err(stale_version(version, stored))
