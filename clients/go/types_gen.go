@@ -435,6 +435,9 @@ type MemberRemovedCounts struct {
 	Boards int64 `json:"boards"`
 	// The number of boards that changed.
 	Changed int64 `json:"changed"`
+	// The number of boards that a removal with a `version` has left, as theirs is not smaller. Absent if
+	// it has left nothing, the profile included.
+	Left *int64 `json:"left"`
 }
 
 // MemberRemoved: the outcome of the removal.
@@ -444,6 +447,9 @@ type MemberRemoved struct {
 	Changed bool `json:"changed"`
 	// Boards.
 	Counts MemberRemovedCounts `json:"counts"`
+	// What a removal with a `version` has left, and how to remove that: without one. Absent if it has left
+	// nothing.
+	Detail string `json:"detail"`
 }
 
 // JobResultCounts: boards.
@@ -452,6 +458,9 @@ type JobResultCounts struct {
 	Boards int64 `json:"boards"`
 	// The number of boards that changed.
 	Changed int64 `json:"changed"`
+	// The number of boards that a removal with a `version` has left, as theirs is not smaller. Absent if
+	// it has left nothing, the profile included.
+	Left *int64 `json:"left"`
 }
 
 // JobResult: the outcome of one job.
@@ -469,10 +478,12 @@ type JobResult struct {
 	Missing []int64 `json:"missing"`
 	// Boards.
 	Counts *JobResultCounts `json:"counts"`
+	// What a removal with a `version` has left, and how to remove that: without one. Absent if it has left
+	// nothing.
+	Detail string `json:"detail"`
 	// One of `malformed`, `unknown_board`, `bad_member`, `bad_score`, `out_of_range`, `overflow`,
 	// `stale_version`, `closed_window`, `wrong_shard`, `too_large`, `future_time`.
 	Rejected string `json:"rejected"`
-	Detail   string `json:"detail"`
 	// One of `overloaded`, `shard_unavailable`, `queue_full`, `commit_unknown`, `commit_failed`,
 	// `too_large`.
 	Failed        string `json:"failed"`

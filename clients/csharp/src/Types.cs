@@ -566,6 +566,11 @@ namespace Ranktree
         [JsonProperty("boards")] public long Boards { get; set; }
         /// <summary>The number of boards that changed.</summary>
         [JsonProperty("changed")] public long Changed { get; set; }
+        /// <summary>
+        /// The number of boards that a removal with a `version` has left, as theirs is not smaller. Absent
+        /// if it has left nothing, the profile included.
+        /// </summary>
+        [JsonProperty("left")] public long? Left { get; set; }
     }
 
     /// <summary>The outcome of the removal.</summary>
@@ -578,6 +583,11 @@ namespace Ranktree
         [JsonProperty("changed")] public bool Changed { get; set; }
         /// <summary>Boards.</summary>
         [JsonProperty("counts")] public MemberRemovedCounts Counts { get; set; }
+        /// <summary>
+        /// What a removal with a `version` has left, and how to remove that: without one. Absent if it has
+        /// left nothing.
+        /// </summary>
+        [JsonProperty("detail")] public string Detail { get; set; }
     }
 
     /// <summary>Boards.</summary>
@@ -589,6 +599,11 @@ namespace Ranktree
         [JsonProperty("boards")] public long Boards { get; set; }
         /// <summary>The number of boards that changed.</summary>
         [JsonProperty("changed")] public long Changed { get; set; }
+        /// <summary>
+        /// The number of boards that a removal with a `version` has left, as theirs is not smaller. Absent
+        /// if it has left nothing, the profile included.
+        /// </summary>
+        [JsonProperty("left")] public long? Left { get; set; }
     }
 
     /// <summary>The outcome of one job.</summary>
@@ -614,11 +629,15 @@ namespace Ranktree
         /// <summary>Boards.</summary>
         [JsonProperty("counts")] public JobResultCounts Counts { get; set; }
         /// <summary>
+        /// What a removal with a `version` has left, and how to remove that: without one. Absent if it has
+        /// left nothing.
+        /// </summary>
+        [JsonProperty("detail")] public string Detail { get; set; }
+        /// <summary>
         /// One of `malformed`, `unknown_board`, `bad_member`, `bad_score`, `out_of_range`, `overflow`,
         /// `stale_version`, `closed_window`, `wrong_shard`, `too_large`, `future_time`.
         /// </summary>
         [JsonProperty("rejected")] public string Rejected { get; set; }
-        [JsonProperty("detail")] public string Detail { get; set; }
         /// <summary>
         /// One of `overloaded`, `shard_unavailable`, `queue_full`, `commit_unknown`, `commit_failed`,
         /// `too_large`.

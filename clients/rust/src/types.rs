@@ -1060,6 +1060,10 @@ pub struct Counts {
     pub boards: u64,
     /// The number of boards that changed.
     pub changed: u64,
+    /// The number of boards that a removal with a `version` has left, as theirs is not smaller. Absent if it
+    /// has left nothing, the profile included.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left: Option<u64>,
 }
 
 /// The outcome of the removal.
@@ -1074,6 +1078,10 @@ pub struct MemberRemoved {
     /// Boards.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counts: Option<Counts>,
+    /// What a removal with a `version` has left, and how to remove that: without one. Absent if it has left
+    /// nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
 }
 
 /// The outcome of one job.
@@ -1101,12 +1109,13 @@ pub struct JobResult {
     /// Boards.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counts: Option<Counts>,
+    /// What a removal with a `version` has left, and how to remove that: without one. Absent if it has left
+    /// nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
     /// `rejected`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rejected: Option<Reason>,
-    /// `detail`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub detail: Option<String>,
     /// `failed`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed: Option<Failure>,

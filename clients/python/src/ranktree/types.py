@@ -515,6 +515,10 @@ class MemberRemovedCounts(TypedDict):
     """The number of boards that had an entry, or a remembered removal, of the member."""
     changed: int
     """The number of boards that changed."""
+    left: NotRequired[int]
+    """The number of boards that a removal with a `version` has left, as theirs is not smaller. Absent if it
+    has left nothing, the profile included.
+    """
 
 
 class MemberRemoved(TypedDict):
@@ -526,6 +530,10 @@ class MemberRemoved(TypedDict):
     previous: None
     counts: MemberRemovedCounts
     """Boards."""
+    detail: NotRequired[str]
+    """What a removal with a `version` has left, and how to remove that: without one. Absent if it has left
+    nothing.
+    """
 
 
 class JobResultCounts(TypedDict):
@@ -534,6 +542,10 @@ class JobResultCounts(TypedDict):
     """The number of boards that had an entry, or a remembered removal, of the member."""
     changed: int
     """The number of boards that changed."""
+    left: NotRequired[int]
+    """The number of boards that a removal with a `version` has left, as theirs is not smaller. Absent if it
+    has left nothing, the profile included.
+    """
 
 
 class JobResult(TypedDict):
@@ -553,9 +565,12 @@ class JobResult(TypedDict):
     """The shards that did not answer; none if the entries kept changing while they were counted."""
     counts: NotRequired[JobResultCounts]
     """Boards."""
+    detail: NotRequired[str]
+    """What a removal with a `version` has left, and how to remove that: without one. Absent if it has left
+    nothing.
+    """
     rejected: NotRequired[Literal['malformed', 'unknown_board', 'bad_member', 'bad_score', 'out_of_range',
         'overflow', 'stale_version', 'closed_window', 'wrong_shard', 'too_large', 'future_time']]
-    detail: NotRequired[str]
     failed: NotRequired[Literal['overloaded', 'shard_unavailable', 'queue_full', 'commit_unknown',
         'commit_failed', 'too_large']]
     waits_for_board: NotRequired[Literal[True]]
