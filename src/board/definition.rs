@@ -432,8 +432,8 @@ impl Definition {
     }
 
     /// The definition that this one becomes if a client asks for another, which agrees with it and may start
-    /// its seasons then: seasons become longer or shorter from the next one on, manual ones stay as they were opened, and what has
-    /// closed keeps its entries.
+    /// its seasons then: seasons become longer or shorter from the next one on, manual ones stay as they were
+    /// opened, and what has closed keeps its entries.
     ///
     /// # Errors
     /// When it is none: when seasons would be too short, or have changed too often, or the grace is too long

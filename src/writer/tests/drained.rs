@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::sync::oneshot;
 
-use crate::board::{Definition, Key};
+use crate::board::{Definition, Key, Order};
 use crate::job::{Job, Op, Reject, RejectCode};
 use crate::state::{Incarnation, REMEMBERED_MAX, RecordNumber};
 use crate::state_lock::Purpose;
@@ -302,6 +302,37 @@ fn a_definition_that_comes_after_its_own_drop_does_not_bring_the_board_back() {
             running.shard.read(Purpose::Read).board("b").map(|board| board.incarnation),
             Some(life(3))
         );
+    }
+}
+
+/// Its entries would be read wrongly: scores of three words as two, or in the other direction.
+#[test]
+fn a_life_of_a_board_does_not_become_another_board() {
+    let life = Incarnation(1);
+    let define = |definition: Definition| {
+        let definition = Arc::new(definition);
+        Payload::Define { board: board("b"), incarnation: life, number: None, definition }
+    };
+    let two_keys = Definition {
+        keys: vec![Key::score(), Key { name: "time".to_owned(), ..Key::score() }],
+        ..Definition::default()
+    };
+    let ascending =
+        Definition { keys: vec![Key { order: Order::Ascending, ..Key::score() }], ..Definition::default() };
+    for other in [two_keys, ascending] {
+        // In one batch, and in batches of their own.
+        for limit in [100, 1] {
+            let running = Running::new(true);
+            let scores = jobs(vec![set("m", 5), set("n", 7)]);
+            let (mut source, answers) =
+                VecSource::new(vec![define(Definition::default()), scores, define(other.clone())]);
+            source.limits.jobs = limit;
+            running.run(source, answers);
+            let defined =
+                running.shard.read(Purpose::Read).board("b").map(|board| Arc::clone(&board.definition));
+            assert_eq!(defined.as_deref(), Some(&Definition::default()));
+            assert_eq!(running.board("b"), list(&[("n", 7), ("m", 5)]));
+        }
     }
 }
 

@@ -6,8 +6,9 @@ use std::sync::atomic::AtomicU64;
 use encoding_rs::Encoding;
 
 use crate::cli::import::read::csv_rows::CsvRows;
-use crate::cli::import::read::input::{Input, InputFile, SNIFFED_BYTES};
+use crate::cli::import::read::input::{Input, InputFile};
 use crate::cli::import::read::json_rows::JsonRows;
+use crate::cli::import::read::limits::SNIFFED_BYTES;
 use crate::cli::import::read::redis_cells::{self, RedisCells, is_scan};
 use crate::cli::import::read::redis_entry::RedisEntries;
 use crate::cli::import::read::redis_log::RedisLog;

@@ -12,6 +12,7 @@ use flate2::bufread::MultiGzDecoder;
 
 use crate::cli::as_owner::open_file;
 use crate::cli::import::read::encoding::{Marked, Transcoded, encoding_of};
+use crate::cli::import::read::limits::SNIFFED_BYTES;
 use crate::cli::import::read::redis_cells::is_pairs;
 use crate::cli::import::{Format, ImportError};
 
@@ -27,8 +28,6 @@ const PACKED: [(&[u8], &str, &str); 6] = [
 ];
 /// An append-only file whose beginning is a dump.
 const REDIS_DUMP: &[u8] = b"REDIS";
-/// How far to look for what the file is.
-pub const SNIFFED_BYTES: usize = 64 * 1024;
 /// Large enough that an import does not wait for reading.
 const BUFFER_BYTES: usize = 256 * 1024;
 

@@ -13,3 +13,5 @@ pub const MAX_COLUMNS: usize = 4_096;
 /// The most cells of a row that is read, and may be rejected because it has more than the header. The reader
 /// behind keeps where each cell ends.
 pub const MAX_CELLS: usize = 16 * MAX_COLUMNS;
+/// How far to look for what a file is.
+pub const SNIFFED_BYTES: usize = 64 * 1024;

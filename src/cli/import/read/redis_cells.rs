@@ -6,8 +6,7 @@ use std::cmp::Ordering;
 use std::io::{self, BufRead};
 
 use crate::cli::import::ImportError;
-use crate::cli::import::read::input::SNIFFED_BYTES;
-use crate::cli::import::read::limits::MAX_JOB_BYTES;
+use crate::cli::import::read::limits::{MAX_JOB_BYTES, SNIFFED_BYTES};
 use crate::cli::import::read::redis_entry::RedisEntries;
 use crate::cli::import::read::row::Parsed;
 use crate::types::quoted;
