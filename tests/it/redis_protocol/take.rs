@@ -60,7 +60,6 @@ fn ranges_are_removed_and_ends_popped_as_in_redis() {
             "ZCARD w",
             "OBJECT ENCODING none",
             "MEMORY USAGE none",
-            "ZPOPMIN k -1",
         ] {
             both(command);
         }
