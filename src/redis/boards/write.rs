@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::access::Grant;
-use crate::board::{Definition, DefinitionPatch, Field, KeyPatch, KeyType, Order, Ties};
-use crate::job::{Boards, Compare, Job, Op, Presence, Targets, When};
+use crate::board::{Definition, DefinitionPatch, Field, KeyPatch, KeyType, Order, ScoreRefused, Ties};
+use crate::job::{Boards, Compare, Job, Op, Presence, RejectCode, Targets, When};
 use crate::operations::{
     BoardChanges, BoardRefused, DefineRefused, DefinedBoard, Failure, JobResult, Operations, ScoreChange,
 };
@@ -49,11 +49,15 @@ pub fn jobs_of(
             let mut jobs = Vec::with_capacity(add.pairs.len());
             for (score, id) in &add.pairs {
                 let score = Score::of_numbers(&[*score]).map_err(|_| Refused::no_float())?;
-                if let Err(why) = definition.typed(&score) {
-                    return Err(Refused::new(format!(
-                        "ERR value is not a valid float: {}",
-                        definition.refused(why, &score)
-                    )));
+                let refused = |what: &str, why| {
+                    Refused::new(format!("ERR {what}: {}", definition.refused(why, &score)))
+                };
+                let typed = definition.typed(&score);
+                let typed = typed.map_err(|why| refused("value is not a valid float", why))?;
+                // A sum is judged where it is made. Of other scores it is known before any is written.
+                if !increment {
+                    let admitted = definition.admit(&typed);
+                    admitted.map_err(|why| refused(RejectCode::OutOfRange.name(), why))?;
                 }
                 jobs.push(job(&key.board, member(id)?, op, Some(score)));
             }
@@ -137,7 +141,7 @@ pub async fn define(
 /// What came of a job.
 pub fn outcome_of(result: &JobResult) -> Outcome {
     match result {
-        JobResult::Rejected(reject) if reject.detail.contains("no number") => {
+        JobResult::Rejected(reject) if reject.detail.ends_with(&ScoreRefused::NotANumber.to_string()) => {
             Err(Refused::new("ERR resulting score is not a number (NaN)"))
         }
         JobResult::Rejected(reject) => Err(Refused::new(format!("ERR {}: {}", reject.code, reject.detail))),
@@ -166,16 +170,11 @@ impl WriteReply {
         definition: &Definition,
         replies: &mut Replies,
     ) -> Result<(), Refused> {
-        let changes: Vec<&ScoreChange> =
-            outcomes.iter().map(Result::as_ref).collect::<Result<_, _>>().map_err(|refused: &Refused| {
-                match outcomes {
-                    [_] => refused.clone(),
-                    _ => Refused::new(format!(
-                        "{}; other members of this command may have been written",
-                        refused.text()
-                    )),
-                }
-            })?;
+        let changes: Vec<&ScoreChange> = outcomes
+            .iter()
+            .map(Result::as_ref)
+            .collect::<Result<_, _>>()
+            .map_err(|why| told(outcomes, why))?;
         let counted = |is_counted: &dyn Fn(&ScoreChange) -> bool| {
             count(changes.iter().filter(|change| is_counted(change)).count())
         };
@@ -202,6 +201,25 @@ impl WriteReply {
     }
 }
 
+/// What is told of a command of which something was not done.
+///
+/// # Arguments
+/// `first`: why the first of its members was not written.
+fn told(outcomes: &[Outcome], first: &Refused) -> Refused {
+    let codes = |code: &str| {
+        outcomes.iter().filter_map(|outcome| outcome.as_ref().err()).all(|why| why.code() == code)
+    };
+    let written = outcomes.iter().filter(|outcome| outcome.is_ok()).count();
+    if written == 0 && codes(first.code()) {
+        return first.clone();
+    }
+    let count = outcomes.len();
+    Refused::new(format!(
+        "UNKNOWN {written} of {count} members are known to be written; of another: {}",
+        first.text()
+    ))
+}
+
 /// Whether the condition of a job held, by what it came to.
 fn condition_held(presence: Presence, compare: Compare, change: &ScoreChange) -> bool {
     let ScoreChange { before, after } = change;
@@ -209,5 +227,33 @@ fn condition_held(presence: Presence, compare: Compare, change: &ScoreChange) ->
         (Presence::New, _) => before.is_none(),
         (_, Compare::Greater | Compare::Less) => before != after,
         _ => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_told_of_a_command_is_true_of_all_its_members() {
+        let done = || Ok(ScoreChange { before: None, after: Some(Score::single(1)) });
+        let failed = |text: &'static str| Err(Refused::new(text));
+        for (outcomes, expect) in [
+            (vec![failed("ERR a")], "ERR a"),
+            (vec![failed("TRYAGAIN a"), failed("TRYAGAIN b")], "TRYAGAIN a"),
+            (vec![done(), failed("ERR a")], "UNKNOWN 1 of 2 members"),
+            (vec![failed("TRYAGAIN a"), done(), done()], "UNKNOWN 2 of 3 members"),
+            (vec![failed("ERR a"), failed("UNKNOWN b")], "UNKNOWN 0 of 2 members"),
+            (vec![failed("UNKNOWN b")], "UNKNOWN b"),
+        ] {
+            let mut replies = Replies::default();
+            let told = WriteReply::New.write(&outcomes, &made_definition(), &mut replies);
+            let told = told.expect_err("some of it failed");
+            assert!(told.text().starts_with(expect), "{}", told.text());
+            assert_eq!(replies.len(), 0);
+        }
+        let mut replies = Replies::default();
+        let told = WriteReply::New.write(&[done(), done()], &made_definition(), &mut replies);
+        assert_eq!((told, replies.bytes()), (Ok(()), b":2\r\n".to_vec()));
     }
 }

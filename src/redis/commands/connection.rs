@@ -47,7 +47,7 @@ pub fn auth(arguments: Arguments<'_>) -> Parsed<'_> {
         return Err(Refused::syntax());
     }
     let token = words.pop().ok_or_else(Refused::syntax)?;
-    about(Connection::Auth(Authentication { token }))
+    about(Connection::Auth(Authentication { has_user: !words.is_empty(), token }))
 }
 
 /// `HELLO [protover [AUTH username password] [SETNAME clientname]]`
@@ -66,11 +66,11 @@ pub fn hello(arguments: Arguments<'_>) -> Parsed<'_> {
     while words.left() > 0 {
         if words.take_if("AUTH", 2) {
             words.take()?;
-            authentication = Some(Authentication { token: words.take()? });
+            authentication = Some(Authentication { has_user: true, token: words.take()? });
         } else if words.take_if("SETNAME", 1) {
             name = Some(checked_name(words.take()?)?);
         } else {
-            return Err(Refused::new("ERR Syntax error in HELLO option"));
+            return Err(Refused::option("HELLO", words.take()?));
         }
     }
     about(Connection::Hello { protocol, authentication, name })
@@ -161,6 +161,11 @@ pub fn config(arguments: Arguments<'_>) -> Parsed<'_> {
     about(Connection::ConfigGet(words.rest()))
 }
 
+/// `UNWATCH`
+pub fn unwatch(_: Arguments<'_>) -> Parsed<'_> {
+    about(Connection::Unwatch)
+}
+
 /// `TIME`
 pub fn time(_: Arguments<'_>) -> Parsed<'_> {
     about(Connection::Time)
@@ -203,7 +208,8 @@ mod tests {
         for (request, expect) in [
             ("HELLO 4", "NOPROTO unsupported protocol version"),
             ("HELLO x", "ERR Protocol version is not an integer or out of range"),
-            ("HELLO 3 AUTH x", "ERR Syntax error in HELLO option"),
+            ("HELLO 3 AUTH x", "ERR Syntax error in HELLO option 'AUTH'"),
+            ("HELLO 3 FOO", "ERR Syntax error in HELLO option 'FOO'"),
         ] {
             assert_eq!(refused(request), expect);
         }

@@ -18,7 +18,7 @@ mod words;
 
 pub use absent::{is_of_redis, why_absent};
 pub use command::{
-    Add, Authentication, ClientCommand, Command, CommandQuery, Connection, Keyspace, LexBound, RandomCount,
-    RangeOf, Read, Scan, ScoreBound, Selection, TransactionStep, Write,
+    Add, Authentication, ClientCommand, Command, CommandQuery, Connection, EntryScan, Keyspace, LexBound,
+    RandomCount, RangeOf, Read, Scan, ScoreBound, Selection, TransactionStep, Write,
 };
 pub use table::{COMMANDS, Needs, Spec, find};

@@ -6,7 +6,9 @@ use std::time::Instant;
 use crate::access::Grant;
 use crate::board::Definition;
 use crate::job::{Job, MAX_JOBS_PER_MESSAGE};
-use crate::operations::{Failure, InProgress, JobResult, Operations, OutcomeDetail, Wait, WriteOptions};
+use crate::operations::{
+    Admission, Failure, InProgress, JobResult, NotPublished, Operations, OutcomeDetail, Wait, WriteOptions,
+};
 use crate::redis::boards::{Outcome, WriteReply, outcome_of};
 use crate::redis::frames::Replies;
 use crate::redis::refused::Refused;
@@ -15,10 +17,16 @@ use crate::types::AsOf;
 
 /// What a job's result takes in memory, about.
 const RESULT_BYTES: usize = 512;
+/// What a job takes in memory until it is sent and replied to, about.
+const JOB_BYTES: usize = 384;
+/// So many jobs of a connection are not counted.
+const JOBS_UNCOUNTED: usize = 256;
 
 /// Requests that are not replied to yet, in order.
 #[derive(Default)]
 pub struct PendingWrites {
+    /// The memory of the jobs, if they are many.
+    counted: Option<InProgress>,
     jobs: Vec<Job>,
     commands: Vec<PendingCommand>,
 }
@@ -44,6 +52,23 @@ impl PendingWrites {
     /// Whether no more should be gathered.
     pub fn is_full(&self) -> bool {
         self.jobs.len() >= MAX_JOBS_PER_MESSAGE
+    }
+
+    /// Counts the jobs of a command before they are made.
+    ///
+    /// # Errors
+    /// When all requests take too much memory together.
+    pub fn admit(&mut self, admission: &Arc<Admission>, members: usize) -> Result<(), Refused> {
+        let jobs = self.jobs.len() + members;
+        if jobs <= JOBS_UNCOUNTED {
+            return Ok(());
+        }
+        let counted = self.counted.get_or_insert_with(|| InProgress::new(admission));
+        counted.count_answer(jobs * JOB_BYTES).inspect_err(|_| {
+            // Fewer bytes are never too many.
+            let _ = counted.count_answer(self.jobs.len() * JOB_BYTES);
+        })?;
+        Ok(())
     }
 
     pub fn push(
@@ -73,7 +98,7 @@ impl PendingWrites {
         figures: &Figures,
         replies: &mut Replies,
     ) -> AsOf {
-        let Self { jobs, commands } = self;
+        let Self { counted: _counted, jobs, commands } = self;
         let (outcomes, token) = write(operations, jobs, grant).await;
         let mut outcomes = &outcomes[..];
         for PendingCommand { name, began, kind } in commands {
@@ -94,8 +119,8 @@ impl PendingWrites {
     }
 }
 
-/// Writes jobs, as many at a time as a message may have. After a failure none of those behind are sent: they
-/// would overtake it.
+/// Writes jobs, as many at a time as a message may have. After a failure, of all of them or of some, none of
+/// those behind are sent: they would overtake it.
 async fn write(
     operations: &Arc<Operations>,
     jobs: Vec<Job>,
@@ -104,29 +129,35 @@ async fn write(
     let options = WriteOptions { wait: Wait::UntilApplied, detail: OutcomeDetail::Scores };
     let (mut outcomes, mut token) = (Vec::with_capacity(jobs.len()), AsOf::default());
     let mut jobs = jobs.into_iter();
-    let mut failed: Option<Failure> = None;
+    let mut has_failed = false;
     loop {
         let part: Vec<Job> = jobs.by_ref().take(MAX_JOBS_PER_MESSAGE).collect();
         let count = part.len();
         if count == 0 {
             return (outcomes, token);
         }
-        let written = match failed.clone() {
-            Some(failure) => Err(failure),
-            None => admitted(operations, part, options, grant).await,
-        };
-        match written {
+        if has_failed {
+            outcomes.extend((0..count).map(|_| Err(not_sent())));
+            continue;
+        }
+        match admitted(operations, part, options, grant).await {
             Ok((results, at)) => {
+                has_failed = results.iter().any(|result| matches!(result, JobResult::Failed(_)));
                 outcomes.extend(results.iter().map(outcome_of));
                 // Later sequences of the same shards come last.
                 token.0.extend(at.0);
             }
             Err(failure) => {
+                has_failed = true;
                 outcomes.extend((0..count).map(|_| Err(failure.clone().into())));
-                failed = Some(failure);
             }
         }
     }
+}
+
+fn not_sent() -> Refused {
+    let why = "it was not sent, because a write before it in the same pipeline failed";
+    NotPublished::Unavailable(why.to_owned()).into()
 }
 
 async fn admitted(

@@ -3,6 +3,7 @@
 //! - `same_as_redis`: random commands have the same replies as in a real redis-server
 //! - `boards`: what keys are as boards, and what HTTP shows of them
 //! - `tokens`: what tokens allow, for every command
+//! - `limits`: what one client may take of the time and the memory of all
 //! - `frames`: pipelines, and clients that do not behave
 //! - `tls`: connections over TCP
 //! - `durability`: what was replied to is there after `kill -9`
@@ -10,6 +11,7 @@
 mod boards;
 mod durability;
 mod frames;
+mod limits;
 mod same_as_redis;
 mod tls;
 mod tokens;
