@@ -233,10 +233,12 @@ fn condition_held(presence: Presence, compare: Compare, change: &ScoreChange) ->
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::types::Number;
 
     #[test]
     fn what_is_told_of_a_command_is_true_of_all_its_members() {
-        let done = || Ok(ScoreChange { before: None, after: Some(Score::single(1)) });
+        let score = Score::of_numbers(&[Number::Integer(1)]).expect("a score");
+        let done = || Ok(ScoreChange { before: None, after: Some(score.clone()) });
         let failed = |text: &'static str| Err(Refused::new(text));
         for (outcomes, expect) in [
             (vec![failed("ERR a")], "ERR a"),

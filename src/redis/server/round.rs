@@ -223,7 +223,7 @@ impl<'r, 'c> Round<'r, 'c> {
 
     fn refuse(&mut self, (name, began): (&'static str, Instant), refused: Refused) {
         if let Some(transaction) = &mut self.session.transaction {
-            transaction.is_refused = true;
+            transaction.refuse();
         }
         if self.pending.is_empty() {
             self.out.replies.error(refused.text());

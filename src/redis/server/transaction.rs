@@ -15,24 +15,27 @@ const BYTES_MAX: usize = 8 << 20;
 pub struct Transaction {
     commands: Vec<OwnedArguments>,
     bytes: usize,
-    /// Their memory, as all requests share it.
-    held: BodyBytes,
+    /// Their memory, as all requests share it. `None`: a command was refused, and none of the others is done.
+    held: Option<BodyBytes>,
     /// When the first of them came.
     since: Option<Instant>,
-    /// One was refused: none of the others is done.
-    pub is_refused: bool,
 }
 
 /// The commands of a transaction, in order.
 pub struct KeptCommands {
     pub commands: Vec<OwnedArguments>,
-    _held: BodyBytes,
+    _held: Option<BodyBytes>,
 }
 
 impl Transaction {
     pub fn begin(admission: &Arc<Admission>) -> Self {
-        let held = BodyBytes::none(admission);
-        Self { commands: Vec::new(), bytes: 0, held, since: None, is_refused: false }
+        let held = Some(BodyBytes::none(admission));
+        Self { commands: Vec::new(), bytes: 0, held, since: None }
+    }
+
+    /// Notes that a command was refused.
+    pub fn refuse(&mut self) {
+        (self.commands, self.held) = (Vec::new(), None);
     }
 
     /// Since when commands wait.
@@ -43,6 +46,7 @@ impl Transaction {
     /// # Errors
     /// When they are too many.
     pub fn push(&mut self, arguments: Arguments<'_>) -> Result<(), Refused> {
+        let Some(held) = &mut self.held else { return Ok(()) };
         let command = arguments.to_owned();
         let bytes = command.memory();
         if self.bytes + bytes > BYTES_MAX {
@@ -51,7 +55,7 @@ impl Transaction {
             )));
         }
         self.bytes += bytes;
-        if !self.held.take(bytes) {
+        if !held.take(bytes) {
             return Err(Refused::new("OOM the requests of all clients take too much memory together"));
         }
         self.since.get_or_insert_with(Instant::now);
@@ -64,7 +68,7 @@ impl Transaction {
     /// # Errors
     /// When one was refused.
     pub fn commands(self) -> Result<KeptCommands, Refused> {
-        if self.is_refused {
+        if self.held.is_none() {
             return Err(Refused::new("EXECABORT Transaction discarded because of previous errors."));
         }
         Ok(KeptCommands { commands: self.commands, _held: self.held })
@@ -99,8 +103,9 @@ mod tests {
         assert!((8..16).contains(&transactions.len()), "{}", transactions.len());
         // Being done, they keep it.
         let done = transactions.pop().expect("there are some").commands().expect("none was refused");
-        assert!(Transaction::begin(&admission).push(command).is_err());
-        drop((done, transactions));
+        let mut more = Transaction::begin(&admission);
+        assert!((0..10).any(|_| more.push(command).is_err()));
+        drop((done, transactions, more));
         let mut alone = Transaction::begin(&admission);
         let refused = (0..1_000).find_map(|_| alone.push(command).err()).expect("it is long");
         assert_eq!(refused.code(), "OOM");
