@@ -113,7 +113,13 @@ pub fn client(arguments: Arguments<'_>) -> Parsed<'_> {
     }))
 }
 
+/// The longest name of a client, in bytes: it is kept for as long as its connection is open.
+const NAME_BYTES_MAX: usize = 256;
+
 fn checked_name(name: &[u8]) -> Result<&[u8], Refused> {
+    if name.len() > NAME_BYTES_MAX {
+        return Err(Refused::new(format!("ERR a client's name may have {NAME_BYTES_MAX} bytes")));
+    }
     if name.iter().all(u8::is_ascii_graphic) {
         return Ok(name);
     }
@@ -231,6 +237,15 @@ mod tests {
             ("WAIT 1 -1", "ERR timeout is negative"),
         ] {
             assert_eq!(refused(request), expect, "{request}");
+        }
+    }
+
+    #[test]
+    fn a_name_is_short() {
+        let name = "n".repeat(NAME_BYTES_MAX);
+        parsed(&format!("CLIENT SETNAME {name}"), |_| ());
+        for request in [format!("CLIENT SETNAME {name}n"), format!("HELLO 3 SETNAME {name}n")] {
+            assert_eq!(refused(&request), "ERR a client's name may have 256 bytes");
         }
     }
 
