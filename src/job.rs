@@ -49,6 +49,8 @@ pub enum Op {
     Incr,
     /// The entry goes away.
     Remove,
+    /// The entry goes away, if its score is the given one.
+    Take,
     /// A ban: the member's entries leave counts and lists, now and whenever they come. They keep scores.
     Hide,
     /// The ban ends, and hidden entries come back.
@@ -146,7 +148,7 @@ impl Op {
 
     /// The operation of a name.
     pub fn of_name(name: &str) -> Option<Self> {
-        let conditional = When::ALL.into_iter().map(Self::When);
+        let conditional = When::ALL.into_iter().map(Self::When).chain([Self::Take]);
         Self::ALL.into_iter().chain(conditional).find(|op| op.name() == name)
     }
 
@@ -170,6 +172,7 @@ impl Op {
             Self::Best => "best",
             Self::Incr => "incr",
             Self::Remove => "remove",
+            Self::Take => "take",
             Self::Hide => "hide",
             Self::Show => "show",
             Self::Profile => "profile",
@@ -178,7 +181,7 @@ impl Op {
     }
 
     pub fn takes_score(self) -> bool {
-        matches!(self, Self::Set | Self::Best | Self::Incr | Self::When(_))
+        matches!(self, Self::Set | Self::Best | Self::Incr | Self::When(_) | Self::Take)
     }
 
     /// Whether it begins or ends a ban.
@@ -261,7 +264,7 @@ impl Job {
     /// Whether it changes as many rankings as its member has, which only its shard knows: the member leaves
     /// or is hidden.
     pub fn is_wide(&self) -> bool {
-        self.op.is_some_and(|op| op == Op::Remove || op.is_ban())
+        self.op.is_some_and(|op| matches!(op, Op::Remove | Op::Take) || op.is_ban())
     }
 
     /// As how many boards it counts in a message that is put together here, so that no job is refused for
@@ -355,7 +358,8 @@ mod tests {
 
     #[test]
     fn every_operation_is_found_by_a_name_of_its_own() {
-        let all: Vec<Op> = Op::ALL.into_iter().chain(When::ALL.into_iter().map(Op::When)).collect();
+        let conditional = When::ALL.into_iter().map(Op::When).chain([Op::Take]);
+        let all: Vec<Op> = Op::ALL.into_iter().chain(conditional).collect();
         for op in &all {
             assert_eq!(Op::of_name(op.name()), Some(*op));
             assert_eq!(op.takes_score(), !op.is_ban() && !matches!(op, Op::Remove | Op::Profile), "{op:?}");

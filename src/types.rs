@@ -198,6 +198,18 @@ impl AsOf {
         text.split(',').map(part).collect::<Option<Vec<_>>>().map(Self).ok_or(Malformed::Token)
     }
 
+    /// Notes later sequences of some shards.
+    pub fn note(&mut self, later: Self) {
+        for (shard, sequence) in later.0 {
+            match self.0.binary_search_by_key(&shard, |(known, _)| *known) {
+                Ok(at) => {
+                    self.0.iter_mut().skip(at).take(1).for_each(|known| known.1 = known.1.max(sequence))
+                }
+                Err(at) => self.0.insert(at, (shard, sequence)),
+            }
+        }
+    }
+
     /// Appends what [`fmt::Display`] writes, without a formatter in between.
     pub fn append_to(&self, out: &mut Vec<u8>) {
         let Ok(()) = self.write_to(|text| {

@@ -9,9 +9,9 @@ use crate::types::quoted;
 
 #[derive(Debug, Clone, Args)]
 pub struct RedisListenArgs {
-    /// Serve the sorted-set commands of Redis on this address too, such as 127.0.0.1:6380, or on a socket,
-    /// such as unix:/run/ranktree.sock. Tokens are passwords, of any user; the certificate, limits and
-    /// timeouts are those of HTTP
+    /// Serve the sorted-set commands of Redis on this address too, such as 127.0.0.1:6380, or on a socket:
+    /// unix: and its path. Tokens are passwords, of any user; the certificate, limits and timeouts are those
+    /// of HTTP
     #[arg(long, env = "RANKTREE_REDIS_LISTEN", value_name = "ADDRESS")]
     pub redis_listen: Option<String>,
 }

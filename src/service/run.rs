@@ -68,10 +68,7 @@ pub async fn run(
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), ServiceError> {
     let mut credentials = CredentialFiles::load(&config.http)?;
-    let redis_listener = match &config.redis_listen {
-        Some(address) => Some(redis::Listener::bind(address).await.map_err(ServiceError::Listen)?),
-        None => None,
-    };
+    let redis_listener = bind_redis(config).await?;
     touched_memory::touch(config.touch_mib)?;
     let mut shutdown = Box::pin(shutdown);
     let Some(layout) = layout::decide(config, &mut shutdown).await? else { return Ok(()) };
@@ -132,8 +129,7 @@ pub async fn run(
         }
         _ => None,
     };
-    let all_requests =
-        RequestLimits { requests_in_flight: config.http.max_requests, ..RequestLimits::default() };
+    let all_requests = RequestLimits { requests_in_flight: config.http.max_requests, ..Default::default() };
     let (shards, queues) = (Arc::clone(&node), Arc::clone(&publishers));
     let operations = Arc::new(Operations::new(shards, queues, registry, all_requests, this.clone(), cluster));
     all_started(&node).await;
@@ -174,6 +170,11 @@ pub async fn run(
         end_traces(traces).await;
     }
     Ok(())
+}
+
+async fn bind_redis(config: &ServeConfig) -> Result<Option<redis::Listener>, ServiceError> {
+    let Some(address) = &config.redis_listen else { return Ok(None) };
+    redis::Listener::bind(address).await.map(Some).map_err(ServiceError::Listen)
 }
 
 /// What runs once the writers do.

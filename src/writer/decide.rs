@@ -145,6 +145,17 @@ pub fn decide(
             let changed = differs || changes_metadata;
             Ok(Decision { after: Some(after), changed, changes_only_metadata, takes_metadata })
         }
+        Op::Take => {
+            let sent =
+                request.score.ok_or_else(|| Reject::new(RejectCode::BadScore, "the job has no score"))?;
+            let given = definition.typed(sent).map_err(|refused| reject(definition, refused, sent))?;
+            let held = before.and_then(Entry::words).map(|words| definition.score_of(words.as_slice()));
+            if held.as_ref() == Some(&*given) {
+                Ok(Decision::of(remembered(), true))
+            } else {
+                Ok(unchanged())
+            }
+        }
         Op::Remove => {
             let changed = before.is_some_and(|entry| entry.state != EntryState::Removed);
             // A remembered version keeps a late retry from bringing the entry back.
@@ -364,6 +375,9 @@ mod tests {
             words.map(|words| board.score_of(words.as_slice()).keys()[0])
         };
         for (op, before, given, expect) in [
+            (Op::Take, None, 5, None),
+            (Op::Take, Some(7), 7, None),
+            (Op::Take, Some(7), 5, Some(7)),
             (Op::CREATE, None, 5, Some(5)),
             (Op::CREATE, Some(7), 5, Some(7)),
             (Op::UPDATE, None, 5, None),

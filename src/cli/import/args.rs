@@ -59,7 +59,8 @@ only the service knows, such as a version that is stored, it can still refuse. U
 in a temporary file of some 100 bytes a row, where TMPDIR says; --unchecked sends them as they are read.
 
 CSV needs a header with the columns member, score and, without --board, board; --column names others. The columns at, version \
-and meta (a JSON object) are read where they fit, and others are not. What is read is printed at the start. Cells are trimmed, \
+and meta (a JSON object) are read where they fit, op and hidden are done, and others are not read. What is read is printed at \
+the start. Cells are trimmed, \
 names of members too. --board sends every row to that board, even if the row names another one. at is RFC 3339, or a date such as \
 2026-07-24, which means midnight UTC or of --at-zone.
 

@@ -169,6 +169,29 @@ pub enum ImportError {
     ScaledDuration,
     #[error("signals cannot be listened to")]
     Signals(#[source] io::Error),
+    #[error(
+        "the file's first line has no column {name:?} for the field {field}, and line {line} has: --skip-lines \
+         {skipped} passes over what is above it"
+    )]
+    LaterHeader { field: String, name: String, line: u64, skipped: u64 },
+    #[error(
+        "the file's header has no column {name:?} for the field {field}; it has: {found}. If this line is a row, \
+         --no-header reads it, with --column member={member} --column score={score}; if it is a header, --column \
+         {field}=NAME names the column"
+    )]
+    NoHeader { field: String, name: String, found: String, member: usize, score: usize },
+    #[error("--column {0}= leaves {0} out, which every row has; --board NAME sends all rows to one board")]
+    ColumnOff(String),
+    #[error(
+        "its lines end with a carriage return alone, as files of old programs do, and would be one line: \
+         tr '\\r' '\\n' < FILE | ranktree import -"
+    )]
+    CarriageReturns,
+    #[error(
+        "--at-format says how times are written, and the file has no times that are read: name their column with --column \
+         at=NAME, or leave the option away"
+    )]
+    NoTimes,
     #[error("rows of Redis name no board; set --board, and --key with --redis")]
     RedisNeeds,
     #[error("Redis cannot be read")]

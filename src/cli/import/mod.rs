@@ -1,8 +1,8 @@
 //! `ranktree import`: rows from files, a pipe or a Redis become jobs of a running service.
 //!
-//! Knows: the order of things. All rows are read and checked, and kept until the last one is known to be good;
-//! then they are sent: rows → lanes by member → batches → one connection each. Must not know: storage. An import is a client of
-//! `POST /v1/jobs`, and can do no more than any other client.
+//! Knows: the order of things. All rows are read and checked, and kept until the last one is known to be
+//! good; then they are sent: rows → lanes by member → batches → one connection each. Must not know: storage.
+//! An import is a client of `POST /v1/jobs`, and can do no more than any other client.
 //!
 //! A member's rows stay in order because a member has one lane, and a lane's connection waits for each answer
 //! before it sends the next batch. Equal scores stay in order because rows without a time get one (`clock`).
@@ -151,6 +151,7 @@ fn service<'a>(args: &Args, tally: &'a Tally) -> Result<Option<Service<'a>>, Imp
     if !args.dry_run {
         let service = Service::new(client?, args.retry_for, tally);
         service.greet()?;
+        service.ask_leave()?;
         return Ok(Some(service));
     }
     // A dry run needs no service.
@@ -161,7 +162,9 @@ fn service<'a>(args: &Args, tally: &'a Tally) -> Result<Option<Service<'a>>, Imp
             args.url
         ));
     }
-    Ok(there.map(|client| Service::new(client, args.retry_for, tally)))
+    let service = there.map(|client| Service::new(client, args.retry_for, tally));
+    service.as_ref().map_or(Ok(()), Service::ask_leave)?;
+    Ok(service)
 }
 
 fn check_rows(

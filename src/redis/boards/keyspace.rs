@@ -16,6 +16,11 @@ use crate::redis::frames::Replies;
 use crate::redis::refused::Refused;
 use crate::types::{AsOf, BoardName, count};
 
+/// What `OBJECT ENCODING` says: whatever the number of entries, they are kept in order.
+const ENCODING: &str = "skiplist";
+/// What an entry takes in memory, about, with its member's id.
+const ENTRY_BYTES: u64 = 64;
+
 /// What a board is to `TYPE`.
 const SORTED_SET: &str = "zset";
 /// The same of a board of several keys, or of the kind `top_k`.
@@ -60,6 +65,21 @@ pub async fn answer_keyspace(
                 Some(Err(_)) if is_there => OTHER_BOARD,
                 _ => "none",
             });
+        }
+        Keyspace::Encoding(key) => {
+            if has_entries(asking, &asking.board(key)?).await? {
+                replies.text(ENCODING);
+            } else {
+                replies.null();
+            }
+        }
+        Keyspace::Memory(key) => {
+            let key = asking.board(key)?;
+            let reading = asking.begin(Some(&key.board)).await?;
+            match asking.read(&reading, &key, TotalOnly).await? {
+                Some(answer) if answer.total > 0 => replies.count(answer.total * ENTRY_BYTES),
+                _ => replies.null(),
+            }
         }
         Keyspace::Delete(keys) => delete(operations, asking, keys, replies, written).await?,
         Keyspace::Keys(pattern) => {
@@ -222,7 +242,7 @@ async fn delete(
             }
             why => why.into(),
         });
-        written.0.extend(dropping.map_err(after)?.0);
+        written.note(dropping.map_err(after)?);
         dropped += 1;
         tracing::info!(board = %board.board, "dropped by DEL");
     }

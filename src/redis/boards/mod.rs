@@ -8,7 +8,7 @@
 //!   commands leave others their turns
 //! - `read`: commands that read a board; `random`: members drawn at random; `keyspace`: commands about boards
 //!   as keys; `scan_order`: in which order `SCAN` goes through them
-//! - `write`: commands as jobs, and what came of them
+//! - `write`: commands as jobs, and what came of them; `take`: commands that take entries away by their place
 
 mod asked;
 mod bounds;
@@ -21,6 +21,7 @@ mod range;
 mod read;
 mod scan_order;
 mod slice;
+mod take;
 mod write;
 
 pub use asked::{Asking, Peer, count_unsent};
@@ -30,4 +31,5 @@ pub use pace::{LOOKUP, Pace};
 pub use pattern::Pattern;
 pub use read::answer_read;
 pub use scan_order::ScanOrder;
-pub use write::{Outcome, WriteReply, define, jobs_of, made_definition, outcome_of};
+pub use take::{PopTurns, answer_taking};
+pub use write::{WriteReply, define, jobs_of, made_definition, write_jobs};

@@ -32,9 +32,7 @@ pub async fn answer_read(
     replies: &mut Replies,
 ) -> Result<(), Refused> {
     let key = asking.board(key)?;
-    if let Some(definition) = &key.definition {
-        Shape::of(&key.board, definition)?;
-    }
+    check_shape(&key)?;
     let reading = asking.begin(Some(&key.board)).await?;
     match read {
         Read::Score(id) => match entry_of(asking, &reading, &key, id).await? {
@@ -55,9 +53,9 @@ pub async fn answer_read(
             let found = entry_of(asking, &reading, &key, member).await?;
             let Some((from_best, from_worst, score)) = found else {
                 if *with_score {
-                    replies.null_array()
+                    replies.null_array();
                 } else {
-                    replies.null()
+                    replies.null();
                 }
                 return Ok(());
             };
@@ -86,6 +84,12 @@ pub async fn answer_read(
         }
     }
     Ok(())
+}
+
+/// # Errors
+/// When there is a board whose entries have no single score.
+pub fn check_shape(key: &BoardKey) -> Result<(), Refused> {
+    key.definition.as_ref().map_or(Ok(()), |definition| Shape::of(&key.board, definition).map(drop))
 }
 
 /// The shape of a board that was just read.

@@ -205,7 +205,11 @@ async fn entries_to(
     let mark = Mark::Entry(SortKey { words, member: id });
     let start = if through { RunStart::Through(mark) } else { RunStart::Before(mark) };
     let run = RunQuestion { start, worst: None, above: 0, below: 0, metadata: false };
-    Ok(board.runs(&run, None).await?.iter().map(|run| run.start()).sum())
+    let mut before = 0;
+    for run in board.runs(&run, None).await? {
+        before += run.start();
+    }
+    Ok(before)
 }
 
 #[cfg(test)]

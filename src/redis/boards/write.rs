@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use crate::access::Grant;
-use crate::board::{Definition, DefinitionPatch, Field, KeyPatch, KeyType, Order, ScoreRefused, Ties};
-use crate::job::{Boards, Compare, Job, Op, Presence, RejectCode, Targets, When};
+use crate::board::{Definition, DefinitionPatch, Field, KeyPatch, KeyType, Order, Ties};
+use crate::job::{Boards, Compare, Job, MAX_JOBS_PER_MESSAGE, Op, Presence, RejectCode, Targets, When};
 use crate::operations::{
-    BoardChanges, BoardRefused, DefineRefused, DefinedBoard, Failure, JobResult, Operations, ScoreChange,
+    BoardChanges, BoardRefused, DefineRefused, DefinedBoard, Failure, InProgress, JobResult, NotPublished,
+    Operations, OutcomeDetail, ScoreChange, Wait, WriteOptions,
 };
 use crate::redis::boards::key::{BoardKey, Shape, check_policy, member};
 use crate::redis::commands::{Add, Write};
@@ -14,6 +15,9 @@ use crate::redis::frames::Replies;
 use crate::redis::number::digits_of;
 use crate::redis::refused::Refused;
 use crate::types::{AsOf, BoardName, MemberId, Score, count};
+
+/// What a job's result takes in memory, about.
+const RESULT_BYTES: usize = 512;
 
 /// How the outcomes of a command's jobs become its reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,7 +84,7 @@ fn reply_of(add: &Add<'_>) -> WriteReply {
     }
 }
 
-fn job(board: &BoardName, member: MemberId, op: Op, score: Option<Score>) -> Job {
+pub fn job(board: &BoardName, member: MemberId, op: Op, score: Option<Score>) -> Job {
     let mut boards = Boards::new();
     boards.push((board.clone(), score));
     Job { member, targets: Targets::Boards(boards), op: Some(op), version: None, at: None, meta: None }
@@ -138,10 +142,70 @@ pub async fn define(
     }
 }
 
+/// Writes jobs, as many at a time as a message may have. After a failure, of all of them or of some, none of
+/// those behind are sent: they would overtake it.
+pub async fn write_jobs(
+    operations: &Arc<Operations>,
+    jobs: Vec<Job>,
+    grant: Option<&Arc<Grant>>,
+) -> (Vec<Outcome>, AsOf) {
+    let options = WriteOptions { wait: Wait::UntilApplied, detail: OutcomeDetail::Scores };
+    let (mut outcomes, mut token) = (Vec::with_capacity(jobs.len()), AsOf::default());
+    let mut jobs = jobs.into_iter();
+    let mut has_failed = false;
+    loop {
+        let part: Vec<Job> = jobs.by_ref().take(MAX_JOBS_PER_MESSAGE).collect();
+        // Their numbers are of the board's key.
+        let are_sums: Vec<bool> = part.iter().map(|job| job.op.is_some_and(Op::adds)).collect();
+        if part.is_empty() {
+            return (outcomes, token);
+        }
+        if has_failed {
+            outcomes.extend(are_sums.iter().map(|_| Err(not_sent())));
+            continue;
+        }
+        match admitted(operations, part, options, grant).await {
+            Ok((results, at)) => {
+                has_failed = results.iter().any(|result| matches!(result, JobResult::Failed(_)));
+                outcomes
+                    .extend(results.iter().zip(are_sums).map(|(result, is_sum)| outcome_of(result, is_sum)));
+                // Later sequences of the same shards come last.
+                token.0.extend(at.0);
+            }
+            Err(failure) => {
+                has_failed = true;
+                outcomes.extend(are_sums.iter().map(|_| Err(failure.clone().into())));
+            }
+        }
+    }
+}
+
+fn not_sent() -> Refused {
+    let why = "it was not sent, because a write before it in the same pipeline failed";
+    NotPublished::Unavailable(why.to_owned()).into()
+}
+
+async fn admitted(
+    operations: &Arc<Operations>,
+    jobs: Vec<Job>,
+    options: WriteOptions,
+    grant: Option<&Arc<Grant>>,
+) -> Result<(Vec<JobResult>, AsOf), Failure> {
+    let in_progress = InProgress::new(&operations.admission);
+    in_progress.admit()?;
+    in_progress.count_answer(jobs.len() * RESULT_BYTES)?;
+    let written = operations.write(jobs, options, grant).await?;
+    Ok((written.results, written.token))
+}
+
 /// What came of a job.
-pub fn outcome_of(result: &JobResult) -> Outcome {
+///
+/// # Arguments
+/// `is_sum`: it added a number that the board's key has.
+fn outcome_of(result: &JobResult, is_sum: bool) -> Outcome {
     match result {
-        JobResult::Rejected(reject) if reject.detail.ends_with(&ScoreRefused::NotANumber.to_string()) => {
+        // The number itself was judged before it was sent.
+        JobResult::Rejected(reject) if is_sum && reject.code == RejectCode::BadScore => {
             Err(Refused::new("ERR resulting score is not a number (NaN)"))
         }
         JobResult::Rejected(reject) => Err(Refused::new(format!("ERR {}: {}", reject.code, reject.detail))),
@@ -155,7 +219,7 @@ pub fn outcome_of(result: &JobResult) -> Outcome {
     }
 }
 
-fn unclear() -> Refused {
+pub fn unclear() -> Refused {
     Refused::new("UNKNOWN the write is applied, and its shard did not tell what it has changed")
 }
 
@@ -181,10 +245,10 @@ impl WriteReply {
         match self {
             Self::New => replies.count(counted(&|change| change.before.is_none() && change.after.is_some())),
             Self::Changed => {
-                replies.count(counted(&|change| change.after.is_some() && change.before != change.after))
+                replies.count(counted(&|change| change.after.is_some() && change.before != change.after));
             }
             Self::Removed => {
-                replies.count(counted(&|change| change.before.is_some() && change.after.is_none()))
+                replies.count(counted(&|change| change.before.is_some() && change.after.is_none()));
             }
             Self::Score(presence, compare) => {
                 let held = changes.first().filter(|change| condition_held(presence, compare, change));

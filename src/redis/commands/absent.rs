@@ -88,7 +88,6 @@ const ABSENT: &[&str] = &[
     "lrem",
     "lset",
     "ltrim",
-    "memory",
     "mget",
     "migrate",
     "module",
@@ -96,7 +95,6 @@ const ABSENT: &[&str] = &[
     "move",
     "mset",
     "msetnx",
-    "object",
     "persist",
     "pexpire",
     "pexpireat",
@@ -174,13 +172,7 @@ const ABSENT: &[&str] = &[
     "zinter",
     "zintercard",
     "zinterstore",
-    "zmpop",
-    "zpopmax",
-    "zpopmin",
     "zrangestore",
-    "zremrangebylex",
-    "zremrangebyrank",
-    "zremrangebyscore",
     "zunion",
     "zunionstore",
 ];
@@ -205,9 +197,6 @@ pub fn why_absent(name: &str) -> Option<&'static str> {
         }
         "watch" => "writes depend on no earlier read: ZADD has NX, XX, GT and LT, and ZINCRBY adds",
         "flushall" | "flushdb" => "DEL drops boards one by one",
-        "zremrangebylex" | "zremrangebyrank" | "zremrangebyscore" => {
-            "POST /v1/boards/{board}:trim removes an end of a board over HTTP"
-        }
         _ => return None,
     })
 }

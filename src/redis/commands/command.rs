@@ -12,6 +12,7 @@ pub enum Command<'b> {
     Read(&'b [u8], Read<'b>),
     /// Writes to one board.
     Write(&'b [u8], Write<'b>),
+    Take(Taking<'b>),
     Transaction(TransactionStep),
 }
 
@@ -90,6 +91,10 @@ pub enum Keyspace<'b> {
     Type(&'b [u8]),
     /// Drops boards.
     Delete(Vec<&'b [u8]>),
+    /// How the entries of a board are kept.
+    Encoding(&'b [u8]),
+    /// How many bytes they take, about.
+    Memory(&'b [u8]),
     Keys(&'b [u8]),
     Scan(Scan<'b>),
     Size,
@@ -176,6 +181,32 @@ pub enum LexBound<'b> {
 pub enum Write<'b> {
     Add(Add<'b>),
     Remove(Vec<&'b [u8]>),
+}
+
+/// Takes entries away by their place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Taking<'b> {
+    /// Those of a range of a board.
+    Range(&'b [u8], RangeOf<'b>),
+    Pop(Popping<'b>),
+}
+
+/// Takes entries from an end of the first board that has any, and replies with them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Popping<'b> {
+    pub keys: Vec<&'b [u8]>,
+    pub greatest: bool,
+    pub count: u64,
+    pub reply: PopReply,
+}
+
+/// What the reply to a pop looks like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PopReply {
+    One,
+    Several,
+    /// The key, and entries.
+    WithKey,
 }
 
 /// Scores for members.

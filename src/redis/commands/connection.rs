@@ -1,5 +1,7 @@
 //! Commands about the connection and the service.
 
+#![allow(clippy::unnecessary_wraps, reason = "the table has one signature for all")]
+
 use crate::redis::commands::command::{Authentication, ClientCommand, Command, CommandQuery, Connection};
 use crate::redis::commands::words::{Words, is};
 use crate::redis::frames::{Arguments, Protocol};

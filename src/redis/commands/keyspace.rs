@@ -1,5 +1,7 @@
 //! Commands about boards as keys.
 
+#![allow(clippy::unnecessary_wraps, reason = "the table has one signature for all")]
+
 use crate::redis::commands::command::{Command, Keyspace, Scan};
 use crate::redis::commands::words::Words;
 use crate::redis::frames::Arguments;
@@ -12,6 +14,37 @@ const SCAN_COUNT: u64 = 10;
 /// `EXISTS key [key ...]`
 pub fn exists(arguments: Arguments<'_>) -> Result<Command<'_>, Refused> {
     Ok(Command::Keyspace(Keyspace::Exists(Words::after(arguments, 1).rest())))
+}
+
+/// `OBJECT ENCODING key`
+pub fn object(arguments: Arguments<'_>) -> Result<Command<'_>, Refused> {
+    let mut words = Words::after(arguments, 1);
+    if !words.take_if("ENCODING", 0) {
+        return Err(Refused::unknown_subcommand("object", words.take()?));
+    }
+    if words.left() != 1 {
+        return Err(Refused::arity("object|encoding"));
+    }
+    Ok(Command::Keyspace(Keyspace::Encoding(words.take()?)))
+}
+
+/// `MEMORY USAGE key [SAMPLES count]`
+pub fn memory(arguments: Arguments<'_>) -> Result<Command<'_>, Refused> {
+    let mut words = Words::after(arguments, 1);
+    if !words.take_if("USAGE", 0) {
+        return Err(Refused::unknown_subcommand("memory", words.take()?));
+    }
+    if words.left() == 0 {
+        return Err(Refused::arity("memory|usage"));
+    }
+    let key = words.take()?;
+    while words.take_if("SAMPLES", 1) {
+        if words.integer()? < 0 {
+            return Err(Refused::syntax());
+        }
+    }
+    words.end()?;
+    Ok(Command::Keyspace(Keyspace::Memory(key)))
 }
 
 /// `TYPE key`
@@ -63,10 +96,9 @@ mod tests {
         let scan = |request| {
             parsed(request, |command| match command {
                 Command::Keyspace(Keyspace::Scan(Scan { cursor, pattern, count, of_type })) => {
-                    let text = |bytes: &Option<&[u8]>| {
-                        bytes.map(|bytes| String::from_utf8_lossy(bytes).into_owned())
-                    };
-                    format!("{cursor} {:?} {count} {:?}", text(pattern), text(of_type))
+                    let text =
+                        |bytes: Option<&[u8]>| bytes.map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+                    format!("{cursor} {:?} {count} {:?}", text(*pattern), text(*of_type))
                 }
                 other => panic!("{other:?}"),
             })

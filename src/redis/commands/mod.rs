@@ -3,8 +3,8 @@
 //! - `table`: every command, once; `absent`: those of Redis that are not here, and why
 //! - `command`: what a client asks for, in types
 //! - `words`: arguments, taken one after the other
-//! - `add`, `range`, `keyspace`, `connection`, `transaction`: arguments to those types, in the order in which
-//!   Redis judges them
+//! - `add`, `range`, `take`, `keyspace`, `connection`, `transaction`: arguments to those types, in the order
+//!   in which Redis judges them
 
 mod absent;
 mod add;
@@ -13,12 +13,14 @@ mod connection;
 mod keyspace;
 mod range;
 mod table;
+mod take;
 mod transaction;
 mod words;
 
 pub use absent::{is_of_redis, why_absent};
 pub use command::{
     Add, Authentication, ClientCommand, Command, CommandQuery, Connection, EntryScan, Keyspace, LexBound,
-    RandomCount, RangeOf, Read, Scan, ScoreBound, Selection, TransactionStep, Write,
+    PopReply, Popping, RandomCount, RangeOf, Read, Scan, ScoreBound, Selection, Taking, TransactionStep,
+    Write,
 };
 pub use table::{COMMANDS, Needs, Spec, find};

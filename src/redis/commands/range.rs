@@ -10,7 +10,7 @@ use crate::redis::refused::Refused;
 
 /// What the bounds of a range are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum By {
+pub enum By {
     Index,
     Score,
     Lex,
@@ -52,6 +52,12 @@ fn range(arguments: Arguments<'_>, by: Option<By>, descending: Option<bool>) -> 
     let selection = selection(by, min, max)?;
     let limit = limit.filter(|_| by != By::Index);
     Ok(Command::Read(key, Read::Range(RangeOf { selection, descending, limit, with_scores })))
+}
+
+/// All between two bounds, from the least to the greatest.
+pub fn range_of<'b>(by: By, min: &'b [u8], max: &'b [u8]) -> Result<RangeOf<'b>, Refused> {
+    let selection = selection(by, min, max)?;
+    Ok(RangeOf { selection, descending: false, limit: None, with_scores: false })
 }
 
 fn selection<'b>(by: By, min: &'b [u8], max: &'b [u8]) -> Result<Selection<'b>, Refused> {

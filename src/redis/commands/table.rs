@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use crate::access::Scope;
 use crate::redis::commands::command::Command;
-use crate::redis::commands::{add, connection, keyspace, range, transaction};
+use crate::redis::commands::{add, connection, keyspace, range, take, transaction};
 use crate::redis::frames::Arguments;
 use crate::redis::refused::Refused;
 
@@ -37,6 +37,8 @@ pub struct KeyPlaces {
 impl KeyPlaces {
     const NONE: Self = Self { first: 0, last: 0, step: 0 };
     const FIRST: Self = Self { first: 1, last: 1, step: 1 };
+    /// Behind a subcommand.
+    const SECOND: Self = Self { first: 2, last: 2, step: 1 };
     const ALL: Self = Self { first: 1, last: -1, step: 1 };
 
     /// The keys among a command's words, its name first.
@@ -111,6 +113,7 @@ const ADMIN: Needs = Needs::Token(Scope::Admin);
 const NONE: KeyPlaces = KeyPlaces::NONE;
 const FIRST: KeyPlaces = KeyPlaces::FIRST;
 const ALL: KeyPlaces = KeyPlaces::ALL;
+const SECOND: KeyPlaces = KeyPlaces::SECOND;
 
 macro_rules! commands {
     ($(
@@ -145,7 +148,9 @@ pub const COMMANDS: &[Spec] = commands! {
     "hello" -1 NONE Needs::Nothing, Connection "6.0.0" connection::hello: "Chooses the protocol's version, takes a token and a name";
     "info" -1 NONE READ, Server "1.0.0" connection::info: "The service in the sections that exporters read";
     "keys" 2 NONE READ, Generic "1.0.0" keyspace::keys: "Boards with entries whose names match a pattern";
+    "memory" -2 SECOND READ, Server "4.0.0" keyspace::memory: "USAGE: the bytes that a board takes, about";
     "multi" 1 NONE READ, Transactions "1.2.0" transaction::multi: "From here on commands are kept until EXEC";
+    "object" -2 SECOND READ, Generic "2.2.3" keyspace::object: "ENCODING: skiplist for a board with entries";
     "ping" -1 NONE READ, Connection "1.0.0" connection::ping: "Returns PONG, or its message";
     "quit" -1 NONE Needs::Nothing, Connection "1.0.0" connection::quit: "Closes the connection";
     "reset" 1 NONE Needs::Nothing, Connection "6.2.0" connection::reset: "Makes the connection as it was in the beginning";
@@ -161,13 +166,19 @@ pub const COMMANDS: &[Spec] = commands! {
     "zcount" 4 FIRST READ, SortedSet "2.0.0" range::zcount: "The number of entries between two scores";
     "zincrby" 4 FIRST WRITE, SortedSet "1.2.0" add::zincrby: "Adds to a score";
     "zlexcount" 4 FIRST READ, SortedSet "2.8.9" range::zlexcount: "The number of entries between two members, of equal scores";
+    "zmpop" -4 NONE WRITE, SortedSet "7.0.0" take::zmpop: "Takes entries from an end of the first board that has any";
     "zmscore" -3 FIRST READ, SortedSet "6.2.0" range::zmscore: "The scores of members";
+    "zpopmax" -2 FIRST WRITE, SortedSet "5.0.0" take::zpopmax: "Takes the entries with the greatest scores";
+    "zpopmin" -2 FIRST WRITE, SortedSet "5.0.0" take::zpopmin: "Takes the entries with the least scores";
     "zrandmember" -2 FIRST READ, SortedSet "6.2.0" range::zrandmember: "Members drawn at random";
     "zrange" -4 FIRST READ, SortedSet "1.2.0" range::zrange: "Entries by index, score or member, in either direction";
     "zrangebylex" -4 FIRST READ, SortedSet "2.8.9" range::zrangebylex: "Entries between two members, of equal scores";
     "zrangebyscore" -4 FIRST READ, SortedSet "1.0.5" range::zrangebyscore: "Entries between two scores";
     "zrank" -3 FIRST READ, SortedSet "2.0.0" range::zrank: "A member's index from the least score up";
     "zrem" -3 FIRST WRITE, SortedSet "1.2.0" add::zrem: "Removes members";
+    "zremrangebylex" 4 FIRST WRITE, SortedSet "2.8.9" take::zremrangebylex: "Removes entries between two members, of equal scores";
+    "zremrangebyrank" 4 FIRST WRITE, SortedSet "2.0.0" take::zremrangebyrank: "Removes entries between two indexes";
+    "zremrangebyscore" 4 FIRST WRITE, SortedSet "1.2.0" take::zremrangebyscore: "Removes entries between two scores";
     "zrevrange" -4 FIRST READ, SortedSet "1.2.0" range::zrevrange: "Entries by index from the greatest score down";
     "zrevrangebylex" -4 FIRST READ, SortedSet "2.8.9" range::zrevrangebylex: "Entries between two members, of equal scores, backwards";
     "zrevrangebyscore" -4 FIRST READ, SortedSet "2.2.0" range::zrevrangebyscore: "Entries between two scores, backwards";

@@ -1,5 +1,7 @@
 //! Commands about transactions.
 
+#![allow(clippy::unnecessary_wraps, reason = "the table has one signature for all")]
+
 use crate::redis::commands::command::{Command, TransactionStep};
 use crate::redis::frames::Arguments;
 use crate::redis::refused::Refused;

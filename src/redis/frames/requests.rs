@@ -418,7 +418,9 @@ mod tests {
             let mut sent = Vec::new();
             for request in &requests {
                 let mut command = redis::Cmd::new();
-                request.iter().for_each(|argument| { command.arg(argument.as_slice()); });
+                for argument in request {
+                    command.arg(argument.as_slice());
+                }
                 sent.extend(command.get_packed_command());
             }
             let (mut pieces, mut rest, mut cuts) = (Vec::new(), &sent[..], cuts.iter().cycle());

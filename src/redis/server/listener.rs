@@ -17,7 +17,7 @@ use tokio::sync::watch;
 use crate::access::ActiveTokens;
 use crate::connections::{ClientTimeouts, ConnectionPermit, SharedConnections, Tls, accept, limit_unread};
 use crate::operations::Operations;
-use crate::redis::boards::ScanOrder;
+use crate::redis::boards::{PopTurns, ScanOrder};
 use crate::redis::server::clients::Clients;
 use crate::redis::server::connection::speak;
 use crate::redis::server::figures::Figures;
@@ -200,6 +200,7 @@ pub async fn serve(
         clients: Clients::default(),
         figures: Figures::new(),
         scan_order: ScanOrder::default(),
+        pops: PopTurns::default(),
         started: Instant::now(),
         port,
         connections_max,

@@ -6,17 +6,13 @@ use std::time::Instant;
 use crate::access::Grant;
 use crate::board::Definition;
 use crate::job::{Job, MAX_JOBS_PER_MESSAGE};
-use crate::operations::{
-    Admission, Failure, InProgress, JobResult, NotPublished, Operations, OutcomeDetail, Wait, WriteOptions,
-};
-use crate::redis::boards::{Outcome, WriteReply, outcome_of};
+use crate::operations::{Admission, InProgress, Operations};
+use crate::redis::boards::{WriteReply, write_jobs};
 use crate::redis::frames::Replies;
 use crate::redis::refused::Refused;
 use crate::redis::server::figures::Figures;
 use crate::types::AsOf;
 
-/// What a job's result takes in memory, about.
-const RESULT_BYTES: usize = 512;
 /// What a job takes in memory until it is sent and replied to, about.
 const JOB_BYTES: usize = 384;
 /// So many jobs of a connection are not counted.
@@ -99,7 +95,7 @@ impl PendingWrites {
         replies: &mut Replies,
     ) -> AsOf {
         let Self { counted: _counted, jobs, commands } = self;
-        let (outcomes, token) = write(operations, jobs, grant).await;
+        let (outcomes, token) = write_jobs(operations, jobs, grant).await;
         let mut outcomes = &outcomes[..];
         for PendingCommand { name, began, kind } in commands {
             let written = match kind {
@@ -117,58 +113,4 @@ impl PendingWrites {
         }
         token
     }
-}
-
-/// Writes jobs, as many at a time as a message may have. After a failure, of all of them or of some, none of
-/// those behind are sent: they would overtake it.
-async fn write(
-    operations: &Arc<Operations>,
-    jobs: Vec<Job>,
-    grant: Option<&Arc<Grant>>,
-) -> (Vec<Outcome>, AsOf) {
-    let options = WriteOptions { wait: Wait::UntilApplied, detail: OutcomeDetail::Scores };
-    let (mut outcomes, mut token) = (Vec::with_capacity(jobs.len()), AsOf::default());
-    let mut jobs = jobs.into_iter();
-    let mut has_failed = false;
-    loop {
-        let part: Vec<Job> = jobs.by_ref().take(MAX_JOBS_PER_MESSAGE).collect();
-        let count = part.len();
-        if count == 0 {
-            return (outcomes, token);
-        }
-        if has_failed {
-            outcomes.extend((0..count).map(|_| Err(not_sent())));
-            continue;
-        }
-        match admitted(operations, part, options, grant).await {
-            Ok((results, at)) => {
-                has_failed = results.iter().any(|result| matches!(result, JobResult::Failed(_)));
-                outcomes.extend(results.iter().map(outcome_of));
-                // Later sequences of the same shards come last.
-                token.0.extend(at.0);
-            }
-            Err(failure) => {
-                has_failed = true;
-                outcomes.extend((0..count).map(|_| Err(failure.clone().into())));
-            }
-        }
-    }
-}
-
-fn not_sent() -> Refused {
-    let why = "it was not sent, because a write before it in the same pipeline failed";
-    NotPublished::Unavailable(why.to_owned()).into()
-}
-
-async fn admitted(
-    operations: &Arc<Operations>,
-    jobs: Vec<Job>,
-    options: WriteOptions,
-    grant: Option<&Arc<Grant>>,
-) -> Result<(Vec<JobResult>, AsOf), Failure> {
-    let in_progress = InProgress::new(&operations.admission);
-    in_progress.admit()?;
-    in_progress.count_answer(jobs.len() * RESULT_BYTES)?;
-    let written = operations.write(jobs, options, grant).await?;
-    Ok((written.results, written.token))
 }

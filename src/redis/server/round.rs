@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use crate::job::Presence;
 use crate::redis::boards::{
-    BoardKey, answer_keyspace, answer_read, count_unsent, define, jobs_of, made_definition,
+    BoardKey, answer_keyspace, answer_read, answer_taking, count_unsent, define, jobs_of, made_definition,
 };
 use crate::redis::commands::{
     Command, Connection, Needs, Spec, TransactionStep, Write, find, is_of_redis, why_absent,
@@ -177,9 +177,13 @@ impl<'r, 'c> Round<'r, 'c> {
             return Flow::Continue;
         }
         self.flush().await;
-        let mark = self.out.replies.mark();
+        let (mark, takes) = (self.out.replies.mark(), matches!(command, Command::Take(_)));
         let answered = match self.answer(command).await {
-            Ok(flow) => count_unsent(&self.out.unsent, &self.out.replies).map(|()| flow),
+            // What was taken has to be told: there was room for it.
+            Ok(flow) => match count_unsent(&self.out.unsent, &self.out.replies) {
+                Err(refused) if !takes => Err(refused),
+                _ => Ok(flow),
+            },
             Err(refused) => Err(refused),
         };
         match answered {
@@ -241,6 +245,14 @@ impl<'r, 'c> Round<'r, 'c> {
             Command::Read(key, read) => {
                 let asking = session.asking(service, allowed, &**stream, unsent);
                 answer_read(&asking, key, &read, replies).await?;
+            }
+            Command::Take(taking) => {
+                let mut written = session.written.clone();
+                let asking = session.asking(service, allowed, &**stream, unsent);
+                let to = (&mut written, &mut *replies);
+                let answered = answer_taking(&service.operations, &service.pops, &asking, &taking, to).await;
+                session.note_written(written);
+                answered?;
             }
             Command::Keyspace(command) => {
                 let mut written = AsOf::default();

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use crate::access::ActiveTokens;
 use crate::operations::Operations;
-use crate::redis::boards::ScanOrder;
+use crate::redis::boards::{PopTurns, ScanOrder};
 use crate::redis::server::clients::Clients;
 use crate::redis::server::figures::Figures;
 
@@ -17,6 +17,7 @@ pub struct Service {
     pub clients: Clients,
     pub figures: Figures,
     pub scan_order: ScanOrder,
+    pub pops: PopTurns,
     pub started: Instant,
     /// For those who ask.
     pub port: u16,

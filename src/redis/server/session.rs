@@ -12,7 +12,7 @@ use crate::redis::refused::Refused;
 use crate::redis::server::clients::Client;
 use crate::redis::server::service::Service;
 use crate::redis::server::transaction::Transaction;
-use crate::types::{AsOf, BoardName, Sequence, ShardId};
+use crate::types::{AsOf, BoardName};
 
 /// For how long it is remembered that a connection has made a board of which its node has not heard.
 const HEARD_WITHIN: Duration = Duration::from_secs(5);
@@ -154,15 +154,6 @@ impl Session {
 
     /// Notes what a write came to.
     pub fn note_written(&mut self, token: AsOf) {
-        for (shard, sequence) in token.0 {
-            note(&mut self.written.0, shard, sequence);
-        }
-    }
-}
-
-fn note(written: &mut Vec<(ShardId, Sequence)>, shard: ShardId, sequence: Sequence) {
-    match written.binary_search_by_key(&shard, |(known, _)| *known) {
-        Ok(at) => written.iter_mut().skip(at).take(1).for_each(|known| known.1 = known.1.max(sequence)),
-        Err(at) => written.insert(at, (shard, sequence)),
+        self.written.note(token);
     }
 }

@@ -168,8 +168,8 @@ impl Batch<'_> {
         }
     }
 
-    /// Why a job has a number that its board's key has not, if the board is known: as for what is no number at
-    /// all, that is the reason, whatever else is wrong. Only jobs that are rejected are looked at.
+    /// Why a job has a number that its board's key has not, if the board is known: as for what is no number
+    /// at all, that is the reason, whatever else is wrong. Only jobs that are rejected are looked at.
     fn bad_number(&self, job: &Job) -> Option<Reject> {
         let Targets::Boards(boards) = &job.targets else { return None };
         boards.iter().find_map(|(board, score)| {

@@ -123,10 +123,17 @@ impl Batch<'_> {
             BoardSource::OnShard(_, incarnation, _) | BoardSource::OnNode { incarnation, .. } => *incarnation,
             BoardSource::New => Incarnation::default(),
         };
-        self.count_trees(definition.trees_of_job())?;
         let op = job.op.unwrap_or_else(|| default_op(definition.policy));
         let at = job.at.unwrap_or(now);
         let on = OnBoard { job, board, definition, incarnation, op, score, handle, at };
+        if op == Op::Take {
+            let removal = Job { op: Some(Op::Remove), ..job.clone() };
+            if self.is_held(&on, &source)? {
+                return self.decide_on_windows(&removal, board, None, handle, now, decided);
+            }
+            return self.decide_nothing(&on, source, now, decided);
+        }
+        self.count_trees(on.definition.trees_of_job())?;
         top_k::check(&on.definition, job, op, score).map_err(|reject| with_board(job, board, reject))?;
         let first = decided.len();
         if on.definition.has_all() {
@@ -147,6 +154,46 @@ impl Batch<'_> {
         let is_asked = self.outcome_boards.is_some();
         show_default_window(&on, source, (first, is_asked), decided);
         Ok(())
+    }
+
+    /// Decides a job whose condition does not hold: its version is remembered.
+    fn decide_nothing<'job>(
+        &mut self,
+        on: &OnBoard<'_, 'job>,
+        source: BoardSource,
+        now: Timestamp,
+        decided: &mut Decided<'job>,
+    ) -> Result<(), Reject> {
+        self.count_trees(1)?;
+        let first = decided.len();
+        if on.definition.has_all() {
+            decided.push(self.decide_on(on.job, on.board, source.clone(), on.score, on.handle, now)?);
+        } else if on.job.version.is_some() {
+            decided.push(self.decide_version(on, source.clone())?);
+        }
+        let is_asked = self.outcome_boards.is_some();
+        show_default_window(on, source, (first, is_asked), decided);
+        Ok(())
+    }
+
+    /// Whether the member has the job's score in the board's default window.
+    fn is_held(&mut self, on: &OnBoard<'_, '_>, source: &BoardSource) -> Result<bool, Reject> {
+        let sent = on.score.ok_or_else(|| Reject::new(RejectCode::BadScore, "the job has no score"));
+        let given = sent.and_then(|sent| {
+            let typed = on.definition.typed(sent);
+            typed.map_err(|why| Reject::new(RejectCode::BadScore, on.definition.refused(why, sent)))
+        });
+        let given = given.map_err(|reject| with_board(on.job, on.board, reject))?;
+        let window = on.definition.default_window();
+        let place = if window == Window::All {
+            Some((on.board.clone(), source.tree()))
+        } else {
+            self.open_instance_at(on, window)
+        };
+        let Some((name, Some(tree))) = place else { return Ok(false) };
+        let before = on.handle.and_then(|handle| self.entry(tree, handle));
+        let words = self.unless_expired(&on.definition, &name, before).and_then(|entry| entry.words());
+        Ok(words.is_some_and(|words| on.definition.score_of(words.as_slice()) == *given))
     }
 
     /// Compares and remembers the version of a member on a board whose tree lists nothing.

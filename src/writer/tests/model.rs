@@ -118,6 +118,17 @@ impl ModelBoard {
         removed
     }
 
+    /// The entry goes away; its version is remembered.
+    fn remove(&mut self, id: String, version: Option<u64>, at: i64) {
+        if version.is_some() {
+            let (score, reached, meta) = (Vec::new(), 0, None);
+            let gone = ModelEntry { shown: Shown::Removed, score, reached, updated: at, version, meta };
+            self.entries.insert(id, gone);
+        } else {
+            self.entries.remove(&id);
+        }
+    }
+
     /// A job whose condition does not hold: its version is remembered.
     fn leave(&mut self, id: String, version: Option<u64>, at: i64) {
         match self.entries.get_mut(&id) {
@@ -215,16 +226,19 @@ impl ModelBoard {
                 let shown = if hidden { Shown::Hidden } else { Shown::Listed };
                 self.entries.insert(id, ModelEntry { shown, score, reached, updated, version, meta });
             }
-            Op::Remove => {
-                if version.is_some() {
-                    let (score, reached, meta) = (Vec::new(), 0, None);
-                    let gone =
-                        ModelEntry { shown: Shown::Removed, score, reached, updated: at, version, meta };
-                    self.entries.insert(id, gone);
+            Op::Take => {
+                let given = given.ok_or(RejectCode::BadScore)?;
+                if given.len() != self.definition.keys.len() {
+                    return Err(RejectCode::BadScore);
+                }
+                let held = before.as_ref().filter(|entry| entry.shown != Shown::Removed);
+                if held.is_some_and(|held| held.score == given) {
+                    self.remove(id, version, at);
                 } else {
-                    self.entries.remove(&id);
+                    self.leave(id, version, at);
                 }
             }
+            Op::Remove => self.remove(id, version, at),
             Op::Profile => unreachable!("a profile is on no board"),
             Op::Hide | Op::Show => {
                 if let Some(entry) = self.entries.get_mut(&id) {

@@ -68,6 +68,7 @@ pub fn jobs(members: u32) -> impl Strategy<Value = Job> {
         1 => Just(Some(Op::UPDATE)),
         1 => Just(Some(Op::when(LOWER))),
         1 => Just(Some(Op::when(ADD_IF_GREATER))),
+        2 => Just(Some(Op::Take)),
         4 => Just(Some(Op::Remove)),
         2 => Just(Some(Op::Hide)),
         2 => Just(Some(Op::Show)),

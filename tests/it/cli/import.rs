@@ -12,6 +12,7 @@ use crate::support::client::{Client, entry_path};
 use crate::support::command::{command, signal};
 use crate::support::nats::wait_until;
 use crate::support::node::Node;
+use crate::support::tokens::new_token;
 
 struct Said {
     code: Option<i32>,
@@ -559,4 +560,26 @@ fn who_is_hidden_in_a_row_of_json_stays_hidden_and_times_are_read_if_their_form_
     assert_eq!(said.code, Some(0), "{}", said.err);
     let entry = service.client().get(&entry_path("arena", "ann")).1;
     assert_eq!(entry["updated_at"], "2026-04-03T13:30:00Z", "{entry}");
+}
+
+/// A check may take long: a run that nobody may make is refused before it.
+#[test]
+fn whoever_may_not_write_is_told_before_any_row_is_read() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let (reader, lines) = new_token(&["--scope", "read", "--name", "a"]);
+    let tokens = folder.path().join("tokens.toml");
+    fs::write(&tokens, lines).expect("it can be written");
+    let service = Node::flags(&["--tokens", tokens.to_str().expect("UTF-8")]).start();
+    let scores = folder.path().join("scores.csv");
+    fs::write(&scores, "member,score\nann,none\n").expect("it can be written");
+    for (token, expect) in [(&*reader, "403"), ("unknown", "401")] {
+        for more in [&["--dry-run"][..], &[]] {
+            let mut import = command();
+            import.arg("import").arg(&scores).args(["--board", "arena", "--url", service.base()]).args(more);
+            let output = import.env("RANKTREE_TOKEN", token).output().expect("the binary can be started");
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.code() == Some(2) && said.contains(expect), "{more:?}: {said}");
+            assert!(!said.contains("not a number"), "no row was read: {said}");
+        }
+    }
 }

@@ -121,7 +121,7 @@ fn who_is_hidden_in_an_export_stays_hidden_however_that_is_written() {
         assert_eq!(trap.members(board), expect(&[("m", 5), ("mFALSE", 5), ("mfalse", 5)]), "{said}");
     }
     let (code, said) = trap.import(&format!("{line}\n{head}\n{}", row("WAHR", "m")), &["--board", "d"]);
-    assert!(code == Some(2) && said.contains("must be true or empty"), "{said}");
+    assert!(code == Some(2) && said.contains("must be true, false or empty"), "{said}");
 }
 
 /// The line that hides who is in a row comes behind it, and may be lost.

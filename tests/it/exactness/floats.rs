@@ -7,6 +7,7 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
+use ranktree::types::Double;
 use serde_json::{Value, json};
 
 use crate::support::client::{Client, count_of, entry_path};
@@ -61,9 +62,10 @@ fn read(value: &Value) -> f64 {
     }
 }
 
-/// A double as [`read`] sees it: serde's own parser may be a last digit off.
+/// A double as [`read`] sees it in the digits of an answer: serde's own parser may be a last digit off.
 fn seen(value: f64) -> f64 {
-    read(&serde_json::from_str(&sent(value).to_string()).expect("JSON"))
+    let digits = Double::new(value).expect("a number").to_string();
+    read(&serde_json::from_str(&digits).unwrap_or(Value::String(digits)))
 }
 
 fn text(value: f64) -> String {

@@ -136,6 +136,6 @@ fn boards_of_any_name_are_exported_imported_and_there_after_a_kill() {
     assert!(!text.contains("\n\"=1+1") && !text.contains("\n=1+1"), "{text}");
     run(&["import", csv, "--url", other.base()]);
     assert_eq!(ok(other.client().get(&format!("{}/members/p", path("=1+1"))))["score"], 4);
-    run(&["load", "--url", target.base(), "--board-prefix", "l/{x}\"", "--jobs", "50", "--members", "10"]);
-    assert_eq!(target.client().get(&format!("{}/top", path("l/{x}\"0"))).0, 200);
+    run(&["load", "--url", other.base(), "--board-prefix", "l/{x}\"", "--jobs", "50", "--members", "10"]);
+    assert_eq!(other.client().get(&format!("{}/top", path("l/{x}\"0"))).0, 200);
 }

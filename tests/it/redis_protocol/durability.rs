@@ -63,9 +63,9 @@ fn pipelined_writes_that_were_replied_to_are_there_after_a_kill() {
         for part in names.chunks(500) {
             let mut command = redis::cmd("ZMSCORE");
             command.arg("arena");
-            part.iter().for_each(|name| {
+            for name in part {
                 command.arg(name.as_str());
-            });
+            }
             let scores: Vec<Option<f64>> = command.query(&mut connection).expect("scores");
             let expect: Vec<Option<f64>> = part.iter().map(|name| Some(f64::from(told[*name]))).collect();
             assert_eq!(scores, expect);

@@ -1,5 +1,6 @@
 //! Pipelines, and clients that do not behave.
 
+use std::fmt::Write as _;
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -26,12 +27,12 @@ fn a_long_pipeline_is_answered_in_order_and_its_reads_see_its_writes() {
     let mut stream = raw(folder.path());
     let (mut sent, mut expect) = (String::new(), String::new());
     for number in 0..5_000 {
-        sent += &format!("ZADD arena {number} m{}\r\n", number % 100);
+        write!(sent, "ZADD arena {number} m{}\r\n", number % 100).expect("memory takes it");
         expect += if number < 100 { ":1\r\n" } else { ":0\r\n" };
         if number % 10 == 9 {
             let digits = number.to_string();
-            sent += &format!("ZSCORE arena m{}\r\nnonsense\r\n", number % 100);
-            expect += &format!("${}\r\n{digits}\r\n", digits.len());
+            write!(sent, "ZSCORE arena m{}\r\nnonsense\r\n", number % 100).expect("memory takes it");
+            write!(expect, "${}\r\n{digits}\r\n", digits.len()).expect("memory takes it");
             expect += "-ERR unknown command 'nonsense', with args beginning with: \r\n";
         }
     }

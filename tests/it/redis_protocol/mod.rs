@@ -1,6 +1,7 @@
 //! Redis' protocol, by the real binary and a real client library.
 //!
 //! - `same_as_redis`: random commands have the same replies as in a real redis-server
+//! - `take`: entries that are taken by their place, each once
 //! - `boards`: what keys are as boards, and what HTTP shows of them
 //! - `tokens`: what tokens allow, for every command
 //! - `limits`: what one client may take of the time and the memory of all
@@ -13,5 +14,6 @@ mod durability;
 mod frames;
 mod limits;
 mod same_as_redis;
+mod take;
 mod tls;
 mod tokens;

@@ -23,7 +23,7 @@ fn command(random: &mut Random) -> Vec<String> {
     let key = *random.pick(&KEYS);
     let mut words: Vec<&str> = Vec::new();
     let count = 1 + random.index(3);
-    match random.below(24) {
+    match random.below(27) {
         0..=4 => {
             words.extend(["ZADD", key]);
             words.extend(*random.pick(&[
@@ -85,6 +85,15 @@ fn command(random: &mut Random) -> Vec<String> {
             }
         }
         20 => words.extend([*random.pick(&["EXISTS", "TYPE"]), key]),
+        24 => {
+            words.extend([*random.pick(&["ZPOPMIN", "ZPOPMAX"]), key]);
+            words.extend(*random.pick(&[&[][..], &["1"], &["2"], &["0"]]));
+        }
+        25 => {
+            let (first, last) = (*random.pick(&["0", "1", "-2"]), *random.pick(&["0", "1", "-1"]));
+            words.extend(["ZREMRANGEBYRANK", key, first, last]);
+        }
+        26 => words.extend(["ZREMRANGEBYSCORE", key, *random.pick(&BOUNDS), *random.pick(&BOUNDS)]),
         21 => words.extend(*random.pick(&[&["DBSIZE"][..], &["ZSCAN", key, "0", "MATCH", "p*"]])),
         22 if random.below(6) == 0 => words.extend(["DEL", key]),
         22 => words.extend(["EXISTS", key, *random.pick(&KEYS), "none"]),

@@ -86,14 +86,20 @@ fn tokens_are_passwords_whose_scopes_and_prefixes_hold_for_every_command() {
         }
         let more: &[&str] = match name.as_str() {
             "zadd" | "zincrby" => &["1", "a"],
-            "zrangebylex" | "zrevrangebylex" | "zlexcount" => &["-", "+"],
+            "zrangebylex" | "zrevrangebylex" | "zlexcount" | "zremrangebylex" => &["-", "+"],
+            "zremrangebyrank" | "zremrangebyscore" => &["5", "7"],
             _ if name.starts_with("zr") && *arity == -4 => &["0", "1"],
             "zcount" => &["0", "1"],
             "zscan" => &["0"],
             _ if arity.abs() == 3 => &["a"],
             _ => &[],
         };
-        let words = [&[name.as_str()], &keys[..], more].concat();
+        let subcommand: &[&str] = match name.as_str() {
+            "object" => &["ENCODING"],
+            "memory" => &["USAGE"],
+            _ => &[],
+        };
+        let words = [&[name.as_str()], subcommand, &keys[..], more].concat();
         let said = ask(&mut writer, &words);
         assert!(said.contains("No permissions to access a key"), "{words:?}: {said}");
         let own: Vec<&str> =
@@ -102,6 +108,13 @@ fn tokens_are_passwords_whose_scopes_and_prefixes_hold_for_every_command() {
         assert!(!said.contains("error"), "{own:?}: {said}");
     }
     assert!(tried > 15, "{tried}");
+    // Of these, `COMMAND` does not say where the keys are.
+    for words in
+        [["ZMPOP", "2", "eu-arena", "us-arena", "MIN"], ["ZMPOP", "2", "us-arena", "eu-arena", "MAX"]]
+    {
+        let said = ask(&mut writer, &words);
+        assert!(said.contains("No permissions to access a key"), "{words:?}: {said}");
+    }
     assert_eq!(ask(&mut owner, &["ZSCORE", "us-arena", "a"]), r#""1""#);
 
     // A token that is taken away ends what its connections may do.

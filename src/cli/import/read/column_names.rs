@@ -80,6 +80,9 @@ impl ColumnNames {
             let is_again = names.iter().any(|(known, other)| {
                 *known == field && (field != Field::Score || name.is_empty() || other.is_empty())
             });
+            if name.is_empty() && matches!(field, Field::Board | Field::Member) {
+                return Err(ImportError::ColumnOff(field.name()));
+            }
             if is_again {
                 return Err(ImportError::ColumnTwice(field.name()));
             }

@@ -79,11 +79,11 @@ pub struct Columns {
     pub at: Option<usize>,
     pub version: Option<usize>,
     pub meta: Option<usize>,
+    pub op: Option<usize>,
     pub meta_parts: Vec<(String, usize)>,
     pub profile_parts: Vec<(String, usize)>,
     /// Of an export only.
     pub updated_at: Option<usize>,
-    /// Of an export only.
     pub hidden: Option<usize>,
     /// The file is an export of ranktree.
     pub is_exported: bool,
@@ -139,6 +139,9 @@ impl Header<'_> {
             !rules.times.is_plain() || rules.times.parse(text).is_ok()
         })?;
         tell("at", at, self.why(&Field::At));
+        if at.is_none() && rules.times.format.is_some() {
+            return Err(ImportError::NoTimes);
+        }
         let version = if rules.version.is_some() {
             None
         } else {
@@ -159,9 +162,16 @@ impl Header<'_> {
                 _ => {}
             }
         }
+        // What these ask for is done or refused, and not passed over.
+        if !rules.no_header {
+            columns.hidden = self.column("hidden")?;
+            tell("hidden", columns.hidden.filter(|_| !is_exported), "its name");
+        }
         if is_exported {
             columns.updated_at = self.column("updated_at")?;
-            columns.hidden = self.column("hidden")?;
+        } else if !rules.no_header {
+            columns.op = self.column("op")?;
+            tell("op", columns.op, "its name");
         }
         let note = self.note(&columns, &told, &left);
         let names = self.cell_names(&columns);
@@ -238,18 +248,19 @@ impl Header<'_> {
             let number = name.parse::<usize>().ok().filter(|number| (1..=self.names.len()).contains(number));
             return Ok(number.map(|number| number - 1));
         }
+        let name = &*one_line(name);
         let place_of = |is_it: &dyn Fn(&String) -> bool| {
             let mut places = (0..).zip(self.names).filter(|(_, found)| is_it(found)).map(|(place, _)| place);
             (places.next(), places.next().is_some())
         };
-        let (exact, is_twice) = place_of(&|found| found == name);
+        let (exact, is_twice) = place_of(&|found| one_line(found) == name);
         if is_twice {
             return Err(ImportError::RepeatedColumn(name.to_owned()));
         }
         if exact.is_some() {
             return Ok(exact);
         }
-        match place_of(&|found| found.eq_ignore_ascii_case(name)) {
+        match place_of(&|found| one_line(found).eq_ignore_ascii_case(name)) {
             (_, true) => Err(ImportError::RepeatedColumn(name.to_owned())),
             (place, false) => Ok(place),
         }
@@ -272,6 +283,24 @@ impl Header<'_> {
         });
         if let Some(found) = found {
             return ImportError::MissingNumber { field: field.name(), name: name.to_owned(), found };
+        }
+        let is_name = |cell: &[u8]| one_line(&String::from_utf8_lossy(cell)).eq_ignore_ascii_case(name);
+        let header = self.sample.iter().find(|(_, _, row)| row.iter().any(is_name));
+        if let Some((line, _, _)) = header {
+            let (name, skipped) = (name.to_owned(), line - 1);
+            return ImportError::LaterHeader { field: field.name(), name, line: *line, skipped };
+        }
+        let is_number = |name: &String| name.parse::<f64>().is_ok_and(f64::is_finite);
+        if let Some(number) = self.names.iter().position(is_number).filter(|_| self.names.len() > 1) {
+            let (score, member) = (number + 1, if number == 0 { 2 } else { 1 });
+            let found = named(self.names.iter().map(String::as_str));
+            return ImportError::NoHeader {
+                field: field.name(),
+                name: name.to_owned(),
+                found,
+                member,
+                score,
+            };
         }
         let others: &[&str] = match field {
             Field::Member => &MEMBER_NAMES,
@@ -362,8 +391,8 @@ impl Header<'_> {
     }
 
     fn note(&self, columns: &Columns, told: &[String], left: &[String]) -> String {
-        let Columns { board, member, scores, at, version, meta, updated_at, hidden, .. } = columns;
-        let singles = [*board, Some(*member), *at, *version, *meta, *updated_at, *hidden];
+        let Columns { board, member, scores, at, version, meta, op, updated_at, hidden, .. } = columns;
+        let singles = [*board, Some(*member), *at, *version, *meta, *op, *updated_at, *hidden];
         let parts = columns.meta_parts.iter().chain(&columns.profile_parts).map(|(_, column)| *column);
         let used: Vec<usize> =
             singles.into_iter().flatten().chain(scores.iter().copied()).chain(parts).collect();
@@ -390,6 +419,11 @@ impl Header<'_> {
             meta: name(columns.meta),
         }
     }
+}
+
+/// A name with one space for whatever is between its words, such as an end of line.
+fn one_line(name: &str) -> String {
+    name.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// Names for a message, which are not all of them if there are many.

@@ -11,7 +11,7 @@ use crate::cli::board_line::BoardLine;
 use crate::cli::import::ImportError;
 use crate::cli::import::read::csv_columns::{Columns, Found, Header};
 use crate::cli::import::read::csv_records::{Records, board_line};
-use crate::cli::import::read::entry::{Builder, Built, Cells, KeyCell};
+use crate::cli::import::read::entry::{Builder, Built, Cells, KeyCell, row_op};
 use crate::cli::import::read::limits::MAX_COLUMNS;
 use crate::cli::import::read::numbers::Written;
 use crate::cli::import::read::row::{Followers, Parsed, RejectedLine};
@@ -81,6 +81,9 @@ impl<R: BufRead> CsvRows<R> {
         let Some(first_line) = records.read()? else { return Err(ImportError::Empty) };
         if records.record.len() > MAX_COLUMNS {
             return Err(ImportError::ManyColumns(records.record.len()));
+        }
+        if has_lone_return(&records.record) {
+            return Err(ImportError::CarriageReturns);
         }
         let ends_in_cr = records.record.iter().next_back().is_some_and(|cell| cell.ends_with(b"\r"));
         let mut ahead = Vec::new();
@@ -190,12 +193,26 @@ impl<R: BufRead> CsvRows<R> {
         if std::str::from_utf8(record.as_slice()).is_err() {
             return Err(malformed(self.not_utf8()));
         }
+        if has_lone_return(record) {
+            return Err(malformed(ImportError::CarriageReturns.to_string()));
+        }
         if self.last_line > line && record.iter().any(|cell| self.holds_row(cell)) {
             return Err(malformed(format!(
                 "a quoted cell holds what seem to be rows, up to line {}: its quotation mark may be a character, and \
                  --no-quotes reads all as such",
                 self.last_line
             )));
+        }
+        if let Some(rest) = self.rest_of_score() {
+            return Err(RejectedLine::new(
+                line,
+                RejectCode::BadScore,
+                format!(
+                    "the cell {} behind the score is of a column without a name, and may belong to the score: quote the \
+                 score, with --thousands or --decimal, or give the column a name",
+                    quoted(rest)
+                ),
+            ));
         }
         if let Some(column) = self.late_quotes() {
             return Err(malformed(format!(
@@ -238,7 +255,8 @@ impl<R: BufRead> CsvRows<R> {
             meta: optional(meta),
             meta_parts: parts(&self.columns.meta_parts),
             profile_parts: parts(&self.columns.profile_parts),
-            op: None,
+            op: row_op(optional(self.columns.op).as_deref().unwrap_or_default(), self.builder.rules.op)
+                .map_err(malformed)?,
             updated_at: optional(updated_at),
             is_hidden: is_true(optional(hidden).as_deref()).map_err(malformed)?,
             is_exported,
@@ -267,6 +285,16 @@ impl<R: BufRead> CsvRows<R> {
         columns.find(is_late)
     }
 
+    /// What stands behind a score where no column has a name: the rest of a number with a comma, perhaps.
+    fn rest_of_score(&self) -> Option<&str> {
+        let behind = |key: &usize| {
+            let is_nameless = self.header.get(key + 1).is_some_and(String::is_empty);
+            let cell = self.record.get(key + 1).filter(|_| is_nameless)?.trim_ascii();
+            std::str::from_utf8(cell).ok().filter(|cell| cell.starts_with(|c: char| c.is_ascii_digit()))
+        };
+        self.columns.scores.iter().find_map(behind)
+    }
+
     /// Names the first cell that is not UTF-8.
     fn not_utf8(&self) -> String {
         let bad = |(_, cell): &(usize, &[u8])| std::str::from_utf8(cell).is_err();
@@ -278,6 +306,13 @@ impl<R: BufRead> CsvRows<R> {
             quoted(&String::from_utf8_lossy(cell))
         )
     }
+}
+
+/// Whether a carriage return stands elsewhere than at the end of a line.
+fn has_lone_return(record: &ByteRecord) -> bool {
+    let bytes = record.as_slice();
+    let is_lone = |at: usize| bytes.get(at + 1).is_some_and(|next| *next != b'\n');
+    memchr::memchr_iter(b'\r', bytes).any(is_lone)
 }
 
 /// That names seem to be written for spreadsheets, if one of the first ones does.
@@ -295,14 +330,18 @@ fn guarded_note(ahead: &[(u64, u64, ByteRecord)], member: usize) -> String {
     guarded.map(note).unwrap_or_default()
 }
 
-/// Whether who is in a row of an export is hidden. Spreadsheets write it in capitals, or in their language.
+/// Whether who is in a row is hidden. Spreadsheets write it in capitals, or in their language.
 fn is_true(text: Option<&str>) -> Result<bool, String> {
     let Some(text) = text else { return Ok(false) };
     let is = |word: &str| text.eq_ignore_ascii_case(word);
-    if is("true") || is("false") {
+    if is("true") || is("false") || is("0") {
         return Ok(is("true"));
     }
-    Err(format!("column \"hidden\": must be true or empty, as an export has it; got {}", quoted(text)))
+    Err(format!(
+        "column \"hidden\": must be true, false or empty, as in an export; got {}: take the column away, or call it \
+         otherwise",
+        quoted(text)
+    ))
 }
 
 /// The records that decide about columns. A failure comes once they are passed on.

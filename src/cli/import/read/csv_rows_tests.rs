@@ -107,8 +107,9 @@ fn rows_of_an_export_keep_versions_times_and_who_is_hidden() {
             told(open(&format!("{head}\n{row}\n"), &[], Rules::default()).expect("the header is good"));
         assert_eq!(told, expect.into_iter().map(|job| (2, job)).collect::<Vec<_>>(), "{row}");
     }
-    // Elsewhere the name has no meaning.
-    check("board,member,score,hidden\nb,m,1,true\n", &[(2, &job(",\"score\":1"))]);
+    // Of what was cut out of an export, too.
+    check("board,member,score,hidden\nb,m,1,true\n", &[(2, &job(",\"score\":1")), (2, &hide)]);
+    check("board,member,score,hidden\nb,m,1,0\n", &[(2, &job(",\"score\":1"))]);
 }
 
 #[test]
@@ -302,7 +303,7 @@ fn what_is_read_is_told_with_why_and_columns_that_do_not_fit_are_not_read() {
     let rows = open(text, &["version="], Rules::default()).expect("well-formed");
     assert_eq!(told(rows), [(2, "{\"board\":\"b\",\"member\":\"m\",\"score\":1}".to_owned())]);
     // A position of its own does not make an export of a file.
-    let rows = "board,member,score,position,updated_at,hidden\nb,m,1,3,2026-11-20T10:00:00Z,true\n";
+    let rows = "board,member,score,position,updated_at,hidden\nb,m,1,3,2026-11-20T10:00:00Z,false\n";
     check(rows, &[(2, "{\"board\":\"b\",\"member\":\"m\",\"score\":1}")]);
 }
 

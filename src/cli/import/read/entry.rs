@@ -14,6 +14,7 @@ use crate::cli::import::read::plain_numbers::Durations;
 use crate::cli::import::read::row::{Followers, LastBoard, RejectedLine, Row, version_before};
 use crate::cli::import::read::rules::Rules;
 use crate::cli::import::read::slug::{Slugs, slug};
+use crate::cli::import::read::times::InTurn;
 use crate::job::{Op, RejectCode};
 use crate::types::{BoardName, MAX_KEYS, MemberId, Number, Score, Timestamp, decimal, quoted};
 use crate::wire::json_words;
@@ -75,11 +76,19 @@ pub struct Builder {
     last_board: LastBoard,
     /// Of each key that is a duration.
     durations: Vec<Durations>,
+    in_turn: InTurn,
 }
 
 impl Builder {
     pub fn new(rules: Rules, names: CellNames, slugs: Slugs) -> Self {
-        Self { rules, names, slugs, last_board: LastBoard::default(), durations: Vec::new() }
+        Self {
+            rules,
+            names,
+            slugs,
+            last_board: LastBoard::default(),
+            durations: Vec::new(),
+            in_turn: InTurn::default(),
+        }
     }
 
     /// Decides how durations are read, and tells it.
@@ -132,7 +141,10 @@ impl Builder {
         }
         let (score, no_integer) = if is_scored { self.score(line, cells)? } else { (None, None) };
         let is_exported = cells.is_exported;
-        let at = self.time(line, &self.names.at, cells.at.as_deref(), is_exported)?;
+        let mut at = self.time(line, &self.names.at, cells.at.as_deref(), is_exported)?;
+        if !is_exported {
+            at = at.map(|at| self.in_turn.next(at));
+        }
         let updated_at = self.time(line, "updated_at", cells.updated_at.as_deref(), is_exported)?;
         let version = self.version(line, cells)?;
         let meta = self.meta(line, cells)?;
@@ -161,7 +173,7 @@ impl Builder {
                 line,
                 RejectCode::Malformed,
                 format!(
-                    "the row's op is {}, which no option is about; import such rows apart, as the jobs that they are",
+                    "the row's op is {}, which no option is about; import such rows apart, as lines of JSON that are jobs",
                     own.map_or("absent", Op::name)
                 ),
             )),
@@ -283,6 +295,25 @@ impl Builder {
             RejectedLine::new(line, RejectCode::Malformed, named(&self.names.meta, &why))
         })
     }
+}
+
+/// The operation that a row names. What another word asks for would not be done, so the row is refused.
+///
+/// # Arguments
+/// `given`: of `--op`, which holds for every row.
+///
+/// # Errors
+/// That it is none of a job's, and the way out.
+pub fn row_op(name: &str, given: Option<Op>) -> Result<Option<Op>, String> {
+    let found = Op::ALL.into_iter().find(|op| op.name() == name);
+    if found.is_some() || given.is_some() || name.is_empty() {
+        return Ok(found);
+    }
+    Err(format!(
+        "the row's op is {}, and an operation is one of {}; --op NAME is that of every row, whatever they name",
+        quoted(name),
+        Op::ALL.map(Op::name).join(", ")
+    ))
 }
 
 /// Whether a text could be of a field, for columns that nobody has asked for.

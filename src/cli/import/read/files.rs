@@ -8,7 +8,7 @@ use encoding_rs::Encoding;
 use crate::cli::import::read::csv_rows::CsvRows;
 use crate::cli::import::read::input::{Input, InputFile, SNIFFED_BYTES};
 use crate::cli::import::read::json_rows::JsonRows;
-use crate::cli::import::read::redis_cells::{RedisCells, is_scan};
+use crate::cli::import::read::redis_cells::{self, RedisCells, is_scan};
 use crate::cli::import::read::redis_entry::RedisEntries;
 use crate::cli::import::read::redis_log::RedisLog;
 use crate::cli::import::read::row::{Parsed, Rows};
@@ -77,7 +77,7 @@ impl Reading {
                 return Err(ImportError::CsvOptions);
             }
             Format::Ndjson => {
-                let rows = JsonRows::open(input.reader, &input.head, rules, slugs, from_line);
+                let rows = JsonRows::open(input.reader, &input.head, rules, slugs, from_line)?;
                 rows.note().into_iter().for_each(tell);
                 Box::new(rows)
             }
@@ -85,7 +85,12 @@ impl Reading {
                 let key = self.key.as_deref().ok_or(ImportError::RedisKey)?;
                 Box::new(RedisLog::open(input.reader, key, self.redis_entries()?)?)
             }
-            Format::RedisCsv => Box::new(RedisCells::new(input.reader, self.redis_entries()?)),
+            Format::RedisCsv => {
+                if let Some(note) = redis_cells::note(&input.head) {
+                    tell(&note);
+                }
+                Box::new(RedisCells::new(input.reader, self.redis_entries()?))
+            }
         })
     }
 }

@@ -178,6 +178,9 @@ fn read(
         return Err(NotRead::Not(ImportError::PartOfLog));
     }
     let format = format.unwrap_or_else(|| recognised(&head));
+    if format != Format::Aof && head.contains(&b'\r') && !head.contains(&b'\n') {
+        return Err(NotRead::Not(ImportError::CarriageReturns));
+    }
     let is_control = |byte: &u8| byte.is_ascii_control() && !byte.is_ascii_whitespace();
     if format != Format::Aof && head.iter().any(is_control) {
         return Err(NotRead::Not(ImportError::Binary));

@@ -78,6 +78,15 @@ fn a_gzip_file_that_was_cut_short_is_an_error_and_not_an_end() {
 }
 
 #[test]
+fn lines_that_end_with_carriage_returns_alone_are_refused() {
+    for text in ["member,score\rann,5\r", "ann,5\rbob,7", "{\"member\":\"ann\"}\r{\"member\":\"bob\"}\r"] {
+        let error = open(text.as_bytes()).err().expect("one line of all");
+        assert!(error.to_string().contains("tr '\\r' '\\n'"), "{error}");
+    }
+    check(b"member,score\r\nann,5\r\n", Format::Csv, "member,score\r\nann,5\r\n");
+}
+
+#[test]
 fn what_cannot_be_opened_is_named() {
     let missing = Path::new("no such file.csv");
     let error = InputFile::find(missing).err().expect("it does not exist");

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use serde_json::value::RawValue;
 
 use crate::cli::import::read::column_names::{Asked, Field};
-use crate::cli::import::read::entry::{CellNames, Cells, KeyCell, fits_meta, fits_version};
+use crate::cli::import::read::entry::{CellNames, Cells, KeyCell, fits_meta, fits_version, row_op};
 use crate::cli::import::read::numbers::Written;
 use crate::cli::import::read::row::RejectedLine;
 use crate::cli::import::read::rules::Rules;
@@ -157,7 +157,8 @@ impl Fields {
     }
 
     /// # Arguments
-    /// `key`: the row's name in the object of rows.
+    /// - `key`: the row's name in the object of rows.
+    /// - `is_exported`: an export has each name as it is, with spaces around it.
     ///
     /// # Errors
     /// When a field that is needed is not there, or is an object where it should be a text or a number.
@@ -167,6 +168,7 @@ impl Fields {
         text: &'a str,
         key: Option<String>,
         rules: &Rules,
+        is_exported: bool,
     ) -> Result<Cells<'a>, RejectedLine> {
         let malformed = |why: String| RejectedLine::new(line, RejectCode::Malformed, why);
         let plain = |path: &str| match lookup(text, path) {
@@ -189,7 +191,8 @@ impl Fields {
             (path, _) => {
                 let path = path.as_deref().unwrap_or("member");
                 let found = plain(path)?.ok_or_else(|| malformed(self.missing(text, path, "member")))?;
-                found.0
+                let as_it_is = lookup(text, path).and_then(scalar).filter(|_| is_exported);
+                as_it_is.unwrap_or(found).0
             }
         };
         let meta = match self.meta.as_deref().and_then(|path| lookup(text, path)) {
@@ -197,7 +200,7 @@ impl Fields {
             Some(value) if value.starts_with('{') => Some(Cow::Borrowed(value)),
             Some(value) => Some(scalar(value).map_or(Cow::Borrowed(value), |(text, _)| text)),
         };
-        let op = own_op(text).map_err(malformed)?;
+        let op = own_op(text, rules).map_err(malformed)?;
         let is_scored = rules.op.or(op).is_none_or(Op::takes_score);
         let mut cells = Cells {
             member,
@@ -209,24 +212,40 @@ impl Fields {
             profile_parts: parts(text, &self.profile_parts),
             is_hidden: is_hidden(text).map_err(malformed)?,
             op,
+            is_exported,
             ..Cells::default()
         };
         if is_scored {
-            self.keys(line, text, &mut cells)?;
+            self.keys(line, text, &mut cells, rules)?;
         }
         Ok(cells)
     }
 
-    fn keys<'a>(&self, line: u64, text: &'a str, cells: &mut Cells<'a>) -> Result<(), RejectedLine> {
+    fn keys<'a>(
+        &self,
+        line: u64,
+        text: &'a str,
+        cells: &mut Cells<'a>,
+        rules: &Rules,
+    ) -> Result<(), RejectedLine> {
         let bad = |why: String| RejectedLine::new(line, RejectCode::BadScore, why);
         // A row that is no object or array is a score by itself.
         if self.is_score_by_name && !text.starts_with(['{', '[']) {
+            if text == "null" {
+                cells.keys.push(KeyCell { text: Cow::Borrowed(""), written: Written::Text });
+                return Ok(());
+            }
             let key = scalar(text).ok_or_else(|| bad(format!("{} is no number", shown(text))))?;
             cells.keys.push(KeyCell { text: trimmed(key.0), written: key.1 });
             return Ok(());
         }
         for path in &self.scores {
-            let value = lookup(text, path).ok_or_else(|| bad(self.missing(text, path, "score")))?;
+            // A row that lacks its score has none, as one with an empty cell.
+            let absent = if rules.blanks.iter().any(String::is_empty) { Some("null") } else { None };
+            let value = lookup(text, path).or(absent).ok_or_else(|| {
+                let blank = "; --blank \"\" leaves out rows without it";
+                bad(self.missing(text, path, "score") + blank)
+            })?;
             let mut items = vec![value];
             if self.is_score_by_name && value.starts_with('[') {
                 let all: Vec<&RawValue> = serde_json::from_str(value).unwrap_or_default();
@@ -255,6 +274,9 @@ impl Fields {
                 quoted(path)
             );
         };
+        if lookup(text, path) == Some("null") {
+            return format!("the field {} is null, and every row needs its {field}", quoted(path));
+        }
         let names: Vec<String> = fields.keys().take(FIELDS_NAMED).map(|name| shown(name)).collect();
         let hint = hint(text, &self.rows_at);
         let hint = hint.map(|hint| format!("; the rows may be within: {hint}")).unwrap_or_default();
@@ -328,8 +350,8 @@ fn parts(text: &str, parts: &[(String, String)]) -> Vec<(String, String)> {
     parts.iter().filter_map(part).collect()
 }
 
-/// The row's own operation. A row may have a field of that name that is something else.
-fn own_op(text: &str) -> Result<Option<Op>, String> {
+/// The row's own operation.
+fn own_op(text: &str, rules: &Rules) -> Result<Option<Op>, String> {
     if text.starts_with('{')
         && lookup(text, "scores").is_some_and(|scores| scores.starts_with('{'))
         && lookup(text, "member").is_some()
@@ -341,9 +363,9 @@ fn own_op(text: &str) -> Result<Option<Op>, String> {
                 .to_owned(),
         );
     }
-    let Some(value) = lookup(text, "op").filter(|_| text.starts_with('{')) else { return Ok(None) };
-    let name = scalar(value).map(|(name, _)| name);
-    Ok(Op::ALL.into_iter().find(|op| Some(op.name()) == name.as_deref()))
+    let Some(value) = lookup(text, "op").filter(|value| *value != "null") else { return Ok(None) };
+    let name = scalar(value).map_or(Cow::Borrowed(value), |(name, _)| name);
+    row_op(&name, rules.op)
 }
 
 /// The options by which rows are found in a document that is no row itself.

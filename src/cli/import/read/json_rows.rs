@@ -46,7 +46,16 @@ pub struct JsonRows<R> {
 impl<R: BufRead> JsonRows<R> {
     /// # Arguments
     /// `head`: how the file begins.
-    pub fn open(reader: R, head: &[u8], rules: &Rules, slugs: Slugs, from_line: u64) -> Self {
+    ///
+    /// # Errors
+    /// When an option is about a field that the first rows do not have.
+    pub fn open(
+        reader: R,
+        head: &[u8],
+        rules: &Rules,
+        slugs: Slugs,
+        from_line: u64,
+    ) -> Result<Self, ImportError> {
         let is_placed = !rules.rows_at.is_empty() || rules.member_from_key;
         let values = if is_placed || is_document(head) {
             Values::Document(Document::new(reader, rules.rows_at.clone(), rules.member_from_key))
@@ -79,10 +88,13 @@ impl<R: BufRead> JsonRows<R> {
                 .collect();
             let sample: Vec<(u64, &str)> = texts.iter().map(|(line, text)| (*line, text.as_str())).collect();
             let (fields, mut note) = Fields::find(rules, &sample);
+            if fields.at.is_none() && rules.times.format.is_some() && !sample.is_empty() {
+                return Err(ImportError::NoTimes);
+            }
             let mut builder = Builder::new(rules.clone(), fields.cell_names(), slugs);
             if rules.numbers.duration.is_some() {
                 let keys_of = |(line, text): (u64, &str)| -> Option<Vec<String>> {
-                    let cells = fields.cells(line, text, Some(String::new()), rules).ok()?;
+                    let cells = fields.cells(line, text, Some(String::new()), rules, false).ok()?;
                     Some(cells.keys.iter().map(|key| key.text.to_string()).collect())
                 };
                 let keys: Vec<Vec<String>> = sample.iter().copied().filter_map(keys_of).collect();
@@ -100,7 +112,7 @@ impl<R: BufRead> JsonRows<R> {
             rows.mapped = Some((fields, builder));
             rows.note = Some(note);
         }
-        rows
+        Ok(rows)
     }
 
     /// Says which fields are read, if rows are read field by field.
@@ -174,12 +186,14 @@ impl<R: BufRead> JsonRows<R> {
         let text = text.trim();
         let job = JobLine { line, text, rules: &self.rules, is_described: self.is_described };
         if let Some((fields, builder)) = &mut self.mapped {
+            let mut is_exported = self.is_described;
             if text.starts_with('{')
                 && let Ok(peek) = job.peek()
             {
                 if (peek.is_board() || peek.is_exported()) && !self.rules.numbers.is_plain() {
                     return Err(ImportError::ScaledExport);
                 }
+                is_exported |= peek.is_exported();
                 if peek.is_board() {
                     let parsed = job.parse(&mut self.last_board);
                     return Ok(parsed.map_or_else(Parsed::Rejected, |(parsed, _)| parsed));
@@ -194,7 +208,7 @@ impl<R: BufRead> JsonRows<R> {
                 );
                 return Ok(Parsed::Rejected(RejectedLine::new(line, RejectCode::Malformed, why)));
             }
-            let cells = fields.cells(line, text, key, &self.rules);
+            let cells = fields.cells(line, text, key, &self.rules, is_exported);
             let built = cells.and_then(|cells| builder.build(line, &cells));
             return Ok(match built {
                 Ok(Built::Row(row, followers)) => {

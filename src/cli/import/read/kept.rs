@@ -1,5 +1,5 @@
-//! Rows that were checked, in a temporary file until they are sent. What is sent is what was checked, whatever
-//! becomes of the files meanwhile; a pipe or a Redis is read once; and no row is parsed twice.
+//! Rows that were checked, in a temporary file until they are sent. What is sent is what was checked,
+//! whatever becomes of the files meanwhile; a pipe or a Redis is read once; and no row is parsed twice.
 //!
 //! A record is a byte for its kind and flags, and then its fields; numbers have eight bytes, texts their
 //! length before them. Nothing but the same process reads it.

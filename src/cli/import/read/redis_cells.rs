@@ -2,12 +2,15 @@
 //! of Redis and not those of a CSV. With `--csv` they are one line; with `-3` scores have no quotation marks;
 //! and for a terminal each is a line with its number.
 
+use std::cmp::Ordering;
 use std::io::{self, BufRead};
 
 use crate::cli::import::ImportError;
+use crate::cli::import::read::input::SNIFFED_BYTES;
 use crate::cli::import::read::limits::MAX_JOB_BYTES;
 use crate::cli::import::read::redis_entry::RedisEntries;
 use crate::cli::import::read::row::Parsed;
+use crate::types::quoted;
 
 /// The longest score without quotation marks.
 const NUMBER_BYTES: usize = 64;
@@ -18,11 +21,14 @@ pub struct RedisCells<R> {
     entries: RedisEntries,
     read: u64,
     is_ended: bool,
+    /// The last score and its member, and which way they go.
+    last: Option<(f64, Vec<u8>)>,
+    order: Option<Ordering>,
 }
 
 impl<R: BufRead> RedisCells<R> {
     pub fn new(reader: R, entries: RedisEntries) -> Self {
-        Self { reader, entries, read: 0, is_ended: false }
+        Self { reader, entries, read: 0, is_ended: false, last: None, order: None }
     }
 
     fn pair(&mut self) -> Result<Option<Parsed>, ImportError> {
@@ -34,9 +40,32 @@ impl<R: BufRead> RedisCells<R> {
             return Err(ImportError::OddCells(self.read));
         };
         let score = String::from_utf8_lossy(&score.text);
+        self.follow(&score, &member.text)?;
         let row = self.entries.row(self.read, &member.text, &score);
         let parsed = row.map_or_else(Parsed::Rejected, Parsed::Row);
         Ok(Some(parsed))
+    }
+}
+
+impl<R> RedisCells<R> {
+    /// Redis writes a sorted set by its scores, and equal ones by members, upwards or downwards. Cells in
+    /// another order are not pairs of these: members alone, perhaps, which are numbers.
+    fn follow(&mut self, score: &str, member: &[u8]) -> Result<(), ImportError> {
+        let Ok(score) = score.parse::<f64>() else { return Ok(()) };
+        if let Some((last_score, last_member)) = &self.last {
+            let order = last_score
+                .partial_cmp(&score)
+                .unwrap_or(Ordering::Equal)
+                .then_with(|| last_member.as_slice().cmp(member));
+            if order == Ordering::Equal || *self.order.get_or_insert(order) != order {
+                return Err(ImportError::RedisForm(
+                    "in no order of scores: these may be members without their scores (WITHSCORES), or not of a sorted \
+                     set",
+                ));
+            }
+        }
+        self.last = Some((score, member.to_vec()));
+        Ok(())
     }
 }
 
@@ -51,6 +80,14 @@ impl<R: BufRead> Iterator for RedisCells<R> {
         self.is_ended = !matches!(pair, Some(Ok(_)));
         pair
     }
+}
+
+/// What a file of such a beginning is read as.
+pub fn note(head: &[u8]) -> Option<String> {
+    let cells = cells(head, head.len() < SNIFFED_BYTES)?;
+    let [member, score, ..] = cells.as_slice() else { return None };
+    let text = |cell: &Cell| quoted(&String::from_utf8_lossy(&cell.text));
+    Some(format!("reads members and scores of Redis in turn: {} has {}", text(member), text(score)))
 }
 
 /// Whether a text begins with nothing but members and scores.

@@ -3,6 +3,9 @@
 //! Nothing is guessed: a time without a zone is refused unless the user names one, and so is a number without
 //! its unit.
 
+use std::collections::HashMap;
+
+use foldhash::fast::FixedState;
 use jiff::civil::{Date, DateTime};
 use jiff::fmt::strtime;
 use jiff::tz::{AmbiguousOffset, Offset, TimeZone};
@@ -22,6 +25,27 @@ const DAY_NUMBER: &str = "a spreadsheet's number of a day is to be saved as a da
 pub struct Times {
     pub format: Option<AtFormat>,
     pub zone: Option<TimeZone>,
+}
+
+/// How many times are known at once; of others, rows are ordered by their members' ids.
+const TIMES_KNOWN: usize = 1_000_000;
+
+/// Rows that have the same time, such as a day: each is a microsecond after the one before it in the file, so
+/// that their order is the file's.
+#[derive(Debug, Default)]
+pub struct InTurn(HashMap<Timestamp, i64, FixedState>);
+
+impl InTurn {
+    pub fn next(&mut self, at: Timestamp) -> Timestamp {
+        let known = self.0.len();
+        let earlier = match self.0.get_mut(&at) {
+            Some(earlier) => earlier,
+            None if known < TIMES_KNOWN => self.0.entry(at).or_insert(-1),
+            None => return at,
+        };
+        *earlier += 1;
+        Timestamp::from_micros(at.as_micros() + *earlier).unwrap_or(at)
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use crate::cli::client::{Client, Failed, RETRY_FOR};
+use ureq::http::StatusCode;
+
+use crate::cli::client::{Client, Failed, RETRY_FOR, describe_refusal};
 use crate::cli::import::ImportError;
 use crate::cli::import::send::pending::Pending;
 use crate::cli::import::tally::Tally;
@@ -36,6 +38,20 @@ impl<'a> Service<'a> {
                 Err(ImportError::Unusable { to: to(), reason })
             }
         }
+    }
+
+    /// Asks whether jobs are taken from whoever asks, by a request of none.
+    ///
+    /// # Errors
+    /// When they are not.
+    pub fn ask_leave(&self) -> Result<(), ImportError> {
+        let refused = self.client.post(&format!("{}/v1/jobs", self.client.base()), "[]");
+        let Ok(refused) = refused else { return Ok(()) };
+        if !matches!(refused.status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
+            return Ok(());
+        }
+        let reason = describe_refusal(refused.status, &refused.body);
+        Err(ImportError::Unusable { to: self.client.base().to_owned(), reason })
     }
 
     /// How long to go on trying; `None` where there may be no service at all.
