@@ -54,8 +54,8 @@ impl Asking<'_> {
         let most = self.operations.admission.answer_bytes_max();
         (bytes > most).then(|| {
             Refused::new(format!(
-                "ERR the reply would have more than the {most} bytes that all replies may take together: ask for \
-                 it in parts"
+                "ERR the reply would have more than the {most} bytes that all replies may take together: ask \
+                 for it in parts"
             ))
         })
     }

@@ -58,7 +58,8 @@ pub async fn draw(
         }
         RandomCount::Different(mut wanted) if wanted > total / ENTRIES_PER_LOOKUP => {
             let (mut seen, mut failed) = (0, None);
-            // Of those that are left, each is taken as likely as any other (Knuth, volume 2, 3.4.2, algorithm S).
+            // Of those that are left, each is taken as likely as any other (Knuth, volume 2, 3.4.2,
+            // algorithm S).
             let choose = |mut entries: Vec<Listed>, left: u64| -> Result<bool, Refused> {
                 let mut behind = left + count(entries.len());
                 seen += count(entries.len());

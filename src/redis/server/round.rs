@@ -131,12 +131,12 @@ impl<'r, 'c> Round<'r, 'c> {
         flow
     }
 
-    /// Does the commands of a transaction, and sends long replies meanwhile. If the client does not take them,
-    /// the writes are done all the same: they were sent to be done together.
+    /// Does the commands of a transaction, and sends long replies meanwhile. If the client does not take
+    /// them, the writes are done all the same: they were sent to be done together.
     async fn execute(&mut self, kept: &KeptCommands) -> Flow {
         let mut flow = Flow::Continue;
         self.out.replies.array(kept.commands.len());
-        for (command, nth) in kept.commands.iter().zip(1..) {
+        for (command, nth) in kept.commands.iter().zip(1_usize..) {
             let arguments = command.arguments();
             let writes = find(arguments.get(0).unwrap_or_default()).is_some_and(Spec::writes);
             if flow == Flow::Continue || writes {
