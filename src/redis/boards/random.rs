@@ -14,6 +14,9 @@ use crate::redis::refused::Refused;
 
 pub const ONE: RandomCount = RandomCount::Different(1);
 
+/// Entries that are drawn before other connections have their turn.
+const DRAWN_PER_TURN: usize = 64;
+
 /// Draws entries. Each is of a moment of its own.
 ///
 /// # Errors
@@ -41,6 +44,9 @@ pub async fn draw(
             let mut chosen = BTreeSet::new();
             while u64::try_from(chosen.len()).unwrap_or(u64::MAX) < wanted {
                 chosen.insert(below(&random, total)?);
+                if chosen.len().is_multiple_of(DRAWN_PER_TURN) {
+                    tokio::task::yield_now().await;
+                }
             }
             if leaves {
                 let all = entries_of(asking, reading, key, &EVERYTHING).await?;
@@ -53,12 +59,21 @@ pub async fn draw(
             }
             for index in chosen {
                 drawn.extend(at(asking, reading, key, index).await?);
+                if drawn.len().is_multiple_of(DRAWN_PER_TURN) {
+                    count_answer(reading, &drawn)?;
+                    tokio::task::yield_now().await;
+                }
             }
         }
         RandomCount::Repeated(count) => {
             for _ in 0..count {
-                drawn.extend(at(asking, reading, key, below(&random, total)?).await?);
-                if drawn.len().is_multiple_of(1_000) {
+                let found = at(asking, reading, key, below(&random, total)?).await?;
+                // The board has shrunk, perhaps to nothing: others would wait for draws that find nothing.
+                if found.is_empty() {
+                    break;
+                }
+                drawn.extend(found);
+                if drawn.len().is_multiple_of(DRAWN_PER_TURN) {
                     count_answer(reading, &drawn)?;
                     tokio::task::yield_now().await;
                 }

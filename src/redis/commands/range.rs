@@ -177,7 +177,7 @@ pub fn zscan(arguments: Arguments<'_>) -> Result<Command<'_>, Refused> {
     let mut pattern = None;
     while words.left() > 0 {
         if words.take_if("MATCH", 1) {
-            pattern = Some(words.take()?);
+            pattern = Some(words.pattern()?);
         } else if words.take_if("COUNT", 1) {
             if words.integer()? < 1 {
                 return Err(Refused::syntax());

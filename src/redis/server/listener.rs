@@ -4,6 +4,7 @@ use std::fmt;
 use std::future::Future;
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::os::unix::fs::FileTypeExt as _;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -94,9 +95,17 @@ impl Listener {
             ListenAddress::Socket(path) => {
                 let listener = match UnixListener::bind(path) {
                     Err(error) if error.kind() == ErrorKind::AddrInUse => {
+                        let found = std::fs::symlink_metadata(path);
+                        if !found.is_ok_and(|found| found.file_type().is_socket()) {
+                            return Err(refused(
+                                &error,
+                                "; what is there is no socket, and is left as it is: give another path",
+                            ));
+                        }
                         // A service that was killed has left its file: nobody answers there.
-                        if UnixStream::connect(path).await.is_ok() {
-                            return Err(refused(&error, "; another program listens there"));
+                        match UnixStream::connect(path).await.map_err(|error| error.kind()) {
+                            Err(ErrorKind::ConnectionRefused) => {}
+                            _ => return Err(refused(&error, "; another program listens there")),
                         }
                         std::fs::remove_file(path).and_then(|()| UnixListener::bind(path))
                     }
