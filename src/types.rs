@@ -203,7 +203,9 @@ impl AsOf {
         for (shard, sequence) in later.0 {
             match self.0.binary_search_by_key(&shard, |(known, _)| *known) {
                 Ok(at) => {
-                    self.0.iter_mut().skip(at).take(1).for_each(|known| known.1 = known.1.max(sequence))
+                    if let Some((_, known)) = self.0.get_mut(at) {
+                        *known = sequence.max(*known);
+                    }
                 }
                 Err(at) => self.0.insert(at, (shard, sequence)),
             }

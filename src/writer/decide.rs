@@ -2,6 +2,8 @@
 //!
 //! Knows: an entry before, a job, a definition. Must not know: trees, batches, disks.
 
+use std::borrow::Cow;
+
 use crate::board::{Definition, Key, ScoreRefused};
 use crate::job::{Compare, Job, MAX_AHEAD_MICROS, Op, Presence, Reject, RejectCode, When};
 use crate::state::{Entry, EntryState};
@@ -91,9 +93,7 @@ pub fn decide(
     };
     match request.op {
         Op::Set | Op::Best | Op::Incr | Op::When(_) => {
-            let sent =
-                request.score.ok_or_else(|| Reject::new(RejectCode::BadScore, "the job has no score"))?;
-            let given = &*definition.typed(sent).map_err(|refused| reject(definition, refused, sent))?;
+            let given = &*given_score(definition, request)?;
             let held = before.and_then(Entry::words);
             let applies = match request.op {
                 Op::When(When { presence: Presence::New, .. }) => held.is_none(),
@@ -145,9 +145,7 @@ pub fn decide(
             Ok(Decision { after: Some(after), changed, changes_only_metadata, takes_metadata })
         }
         Op::Take => {
-            let sent =
-                request.score.ok_or_else(|| Reject::new(RejectCode::BadScore, "the job has no score"))?;
-            let given = definition.typed(sent).map_err(|refused| reject(definition, refused, sent))?;
+            let given = given_score(definition, request)?;
             let held = before.and_then(Entry::words).map(|words| definition.score_of(words.as_slice()));
             if held.as_ref() == Some(&*given) {
                 Ok(Decision::of(remembered(), true))
@@ -198,6 +196,12 @@ pub fn check_time(job: &Job, now: Timestamp) -> Result<(), Reject> {
 pub fn stale_version(version: u64, stored: u64) -> Reject {
     let detail = format!("version {version} is not greater than the stored version, {stored}");
     Reject::new(RejectCode::StaleVersion, detail)
+}
+
+/// The score that the job brings, with the numbers that the board's keys have.
+fn given_score<'a>(definition: &Definition, request: &Request<'a>) -> Result<Cow<'a, Score>, Reject> {
+    let sent = request.score.ok_or_else(|| Reject::new(RejectCode::BadScore, "the job has no score"))?;
+    definition.typed(sent).map_err(|refused| reject(definition, refused, sent))
 }
 
 /// Whether a score compares with the one that is there as a condition says.

@@ -16,6 +16,7 @@ use crate::redis::server::outgoing::{ClientStream, Outgoing};
 use crate::redis::server::round::{REQUESTS_PER_TURN, Round};
 use crate::redis::server::service::Service;
 use crate::redis::server::session::{Allowed, Session};
+use crate::redis::server::transaction::Transaction;
 
 /// The most bytes of one request: some hundred thousand members.
 const REQUEST_BYTES_MAX: usize = 8 << 20;
@@ -123,7 +124,7 @@ impl Waits {
         let longer = Duration::from_secs(u64::try_from(pending / BYTES_PER_SECOND).unwrap_or(u64::MAX));
         let request = self.for_request.map(|since| since + timeouts.header.saturating_add(longer));
         let token = self.without_token.map(|since| since + timeouts.header);
-        let transaction = session.transaction.as_ref().and_then(|transaction| transaction.since());
+        let transaction = session.transaction.as_ref().and_then(Transaction::since);
         let transaction = transaction.map(|since| since + timeouts.idle);
         [request, token, transaction].into_iter().flatten().min()
     }

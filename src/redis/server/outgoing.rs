@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, Interest};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, Interest, Ready};
 use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::server::TlsStream;
 
@@ -26,14 +26,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send + Peer> ClientStream for S {}
 impl Peer for TcpStream {
     fn is_gone(&self) -> bool {
         let ready = self.ready(Interest::READABLE).now_or_never();
-        ready.is_some_and(|ready| ready.is_ok_and(|ready| ready.is_read_closed()))
+        ready.is_some_and(|ready| ready.is_ok_and(Ready::is_read_closed))
     }
 }
 
 impl Peer for UnixStream {
     fn is_gone(&self) -> bool {
         let ready = self.ready(Interest::READABLE).now_or_never();
-        ready.is_some_and(|ready| ready.is_ok_and(|ready| ready.is_read_closed()))
+        ready.is_some_and(|ready| ready.is_ok_and(Ready::is_read_closed))
     }
 }
 

@@ -120,6 +120,10 @@ impl ModelBoard {
         removed
     }
 
+    fn score_of_board<'g>(&self, given: Option<&'g [i64]>) -> Result<&'g [i64], RejectCode> {
+        given.filter(|given| given.len() == self.definition.keys.len()).ok_or(RejectCode::BadScore)
+    }
+
     /// The entry goes away; its version is remembered.
     fn remove(&mut self, id: String, version: Option<u64>, at: i64) {
         if version.is_some() {
@@ -171,10 +175,7 @@ impl ModelBoard {
         let version = job.version.or(stored);
         match op {
             Op::Set | Op::Best | Op::Incr | Op::When(_) => {
-                let given = given.ok_or(RejectCode::BadScore)?;
-                if given.len() != self.definition.keys.len() {
-                    return Err(RejectCode::BadScore);
-                }
+                let given = self.score_of_board(given)?;
                 let held = before.as_ref().filter(|entry| entry.shown != Shown::Removed);
                 let when = match op {
                     Op::When(when) => when,
@@ -229,10 +230,7 @@ impl ModelBoard {
                 self.entries.insert(id, ModelEntry { shown, score, reached, updated, version, meta });
             }
             Op::Take => {
-                let given = given.ok_or(RejectCode::BadScore)?;
-                if given.len() != self.definition.keys.len() {
-                    return Err(RejectCode::BadScore);
-                }
+                let given = self.score_of_board(given)?;
                 let held = before.as_ref().filter(|entry| entry.shown != Shown::Removed);
                 if held.is_some_and(|held| held.score == given) {
                     self.remove(id, version, at);
