@@ -1,8 +1,7 @@
 //! Connections that speak Redis' protocol, their state, and the commands about it.
 //!
 //! In the order in which a request meets them:
-//! - `listener`: where it listens, and who gets a connection; `connection`: from the first byte to the last;
-//!   `outgoing`: replies on their way to the client
+//! - `listener`: where it listens, and who gets a connection; `connection`: from the first byte to the last
 //! - `round`: the requests that have come together, whose writes share a message; `pending`: those writes;
 //!   `flow`: whether a connection goes on
 //! - `session`: who the client is, and what it has written; `transaction`: the commands between `MULTI` and
@@ -16,7 +15,6 @@ mod figures;
 mod flow;
 mod info;
 mod listener;
-mod outgoing;
 mod pending;
 mod round;
 mod service;
