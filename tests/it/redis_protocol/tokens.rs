@@ -66,22 +66,8 @@ fn tokens_are_passwords_whose_scopes_and_prefixes_hold_for_every_command() {
         if *last < 0 {
             keys.insert(0, "eu-arena");
         }
-        let more: &[&str] = match name.as_str() {
-            "zadd" | "zincrby" => &["1", "a"],
-            "zrangebylex" | "zrevrangebylex" | "zlexcount" | "zremrangebylex" => &["-", "+"],
-            "zremrangebyrank" | "zremrangebyscore" => &["5", "7"],
-            _ if name.starts_with("zr") && *arity == -4 => &["0", "1"],
-            "zcount" => &["0", "1"],
-            "zscan" => &["0"],
-            _ if arity.abs() == 3 => &["a"],
-            _ => &[],
-        };
-        let subcommand: &[&str] = match name.as_str() {
-            "object" => &["ENCODING"],
-            "memory" => &["USAGE"],
-            _ => &[],
-        };
-        let words = [&[name.as_str()], subcommand, &keys[..], more].concat();
+        let words = words_of(&name, *arity, &keys);
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let said = ask(&mut writer, &words);
         assert!(said.contains("No permissions to access a key"), "{words:?}: {said}");
         let own: Vec<&str> =
@@ -105,4 +91,24 @@ fn tokens_are_passwords_whose_scopes_and_prefixes_hold_for_every_command() {
     crate::support::nats::wait_until("the token is not in force any more", || {
         ask(&mut writer, &["ZCARD", "eu-arena"]).contains("uthentication required")
     });
+}
+
+/// A good command of a name and keys.
+fn words_of(name: &str, arity: i64, keys: &[&str]) -> Vec<String> {
+    let more: &[&str] = match name {
+        "zadd" | "zincrby" => &["1", "a"],
+        "zrangebylex" | "zrevrangebylex" | "zlexcount" | "zremrangebylex" => &["-", "+"],
+        "zremrangebyrank" | "zremrangebyscore" => &["5", "7"],
+        _ if name.starts_with("zr") && arity == -4 => &["0", "1"],
+        "zcount" => &["0", "1"],
+        "zscan" => &["0"],
+        _ if arity.abs() == 3 => &["a"],
+        _ => &[],
+    };
+    let subcommand: &[&str] = match name {
+        "object" => &["ENCODING"],
+        "memory" => &["USAGE"],
+        _ => &[],
+    };
+    [&[name], subcommand, keys, more].concat().into_iter().map(str::to_owned).collect()
 }
