@@ -86,7 +86,10 @@ impl RejectRetention {
         }
         if let Some(places) = self.places.get_mut(&board) {
             places.pop_front();
-            places.shrink_to(2 * places.len());
+            // Seldom, because it may move all of them.
+            if places.capacity() / 4 > places.len() {
+                places.shrink_to(2 * places.len());
+            }
         }
         self.by_count.insert((count - 1, board));
     }

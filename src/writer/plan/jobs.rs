@@ -183,14 +183,7 @@ impl Batch<'_> {
         let Targets::Boards(boards) = &job.targets else { return None };
         boards.iter().find_map(|(board, score)| {
             let score = score.as_ref().filter(|score| score.floats() != Floats::NONE)?;
-            let source = self.source_of(board).ok()?;
-            let default;
-            let definition = if let Some(definition) = source.definition() {
-                &**definition
-            } else {
-                default = Definition::default();
-                &default
-            };
+            let definition = self.source_of(board).ok()?.definition().cloned().unwrap_or_default();
             let refused = definition.typed_first_keys(score).err()?;
             let detail = definition.refused(refused.into(), score);
             Some(with_board(job, board, Reject::new(RejectCode::BadScore, detail)))
