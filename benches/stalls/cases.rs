@@ -194,7 +194,13 @@ fn publish_all(running: &mut Running, mut jobs: impl Iterator<Item = Job>) {
 }
 
 fn has(running: &Running, name: &str) -> bool {
-    running.node.view().shards.iter().all(|shard| shard.board(name).is_some())
+    running
+        .node
+        .view(|_| false)
+        .expect("no board is asked")
+        .shards
+        .iter()
+        .all(|shard| shard.board(name).is_some())
 }
 
 fn arena(running: &mut Running, sizes: &Sizes) {
@@ -409,7 +415,7 @@ fn trim(running: &mut Running, _: &Sizes) -> Option<String> {
         // As a request does: some messages, and then it waits until they are applied.
         let mut found = Vec::new();
         while found.len() < TRIM_MEMBERS * TRIM_MESSAGES && !scan.is_finished() {
-            let view = running.node.view();
+            let view = running.node.view(|_| false).expect("no board is asked");
             let shard = view.shards.first().expect("the only one");
             found.extend(scan.next_slice(shard));
         }
@@ -501,7 +507,7 @@ fn rollover(running: &mut Running, sizes: &Sizes) -> Option<String> {
     let rate = (sizes.daily * MEMBERS_PER_BOARD) as f64 / started.elapsed().as_secs_f64();
     let mut ticks = 0;
     let trees = |running: &Running| {
-        let view = running.node.view();
+        let view = running.node.view(|_| false).expect("no board is asked");
         let shard = view.shards.first().expect("the only one");
         (0..sizes.daily).map(|number| shard.instances_of(&daily_board(number)).count()).sum::<usize>()
     };

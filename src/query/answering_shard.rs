@@ -100,7 +100,7 @@ impl AnsweringShard {
             let (sequence, summary) = self.summaries.reply(&self.state, board, *known)?;
             return Ok(ShardReply { sequence, is_live, reply: Reply::Summary(summary) });
         }
-        let mut reply = self.answer_from_memory(question, terms)?;
+        let mut reply = self.answer_from_memory(question, terms).await?;
         for attempt in 0..ATTEMPTS {
             let Some(ahead) = self.fill_metadata(&mut reply).await? else { break };
             if attempt + 1 == ATTEMPTS {
@@ -108,7 +108,7 @@ impl AnsweringShard {
             }
             // It may have stopped; then the next attempt finds the same.
             let _ = tokio::time::timeout(DISK_AHEAD_WAIT, self.applied.reach(ahead)).await;
-            reply = self.answer_from_memory(question, terms)?;
+            reply = self.answer_from_memory(question, terms).await?;
         }
         reply.reply.each_entry(&mut |entry| {
             if matches!(entry.metadata, EntryMetadata::OnDisk(_)) {
@@ -121,22 +121,40 @@ impl AnsweringShard {
         Ok(reply)
     }
 
-    fn answer_from_memory(
+    async fn answer_from_memory(
         &self,
         question: &Question<'_>,
         terms: AskTerms,
     ) -> Result<ShardReply, NotAnswered> {
+        loop {
+            match self.answer_at_message(question, terms)? {
+                Ok(reply) => return Ok(reply),
+                Err(shown) => self.applied.pass(shown).await.map_err(|_| NotAnswered::Ending)?,
+            }
+        }
+    }
+
+    /// Replies from memory, unless a board of the question is ahead of this sequence
+    /// ([`Shard::is_ahead`](crate::state::Shard::is_ahead)).
+    fn answer_at_message(
+        &self,
+        question: &Question<'_>,
+        terms: AskTerms,
+    ) -> Result<Result<ShardReply, Sequence>, NotAnswered> {
         // Before the state, so that a shard that stops in between is not called live.
         let is_live = self.health.is_live();
         let state = self.state.read(Purpose::Read);
+        let sequence = state.applied.sequence;
+        if state.is_ahead(|board| question.is_of_every_board() || question.boards().any(|of| of == *board)) {
+            return Ok(Err(sequence));
+        }
         question::check_widths(&state, question)?;
         let mut reply = question::answer(&state, question);
-        let sequence = state.applied.sequence;
         drop(state);
         if terms.profiles {
             question::ask_for_profiles(question, &mut reply);
         }
-        Ok(ShardReply { sequence, is_live, reply })
+        Ok(Ok(ShardReply { sequence, is_live, reply }))
     }
 
     /// Whether the shard has applied this sequence, and no job from it or before is parked for a board of the

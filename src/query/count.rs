@@ -283,6 +283,10 @@ impl ShardsRead for TotalsOf<'_> {
     /// Of the boards as they were when they were listed: one that is dropped since counts as empty.
     const IS_OF_THE_PAST: bool = true;
 
+    fn is_about(&self, board: &BoardName) -> bool {
+        self.boards.iter().any(|(name, _)| name == board)
+    }
+
     fn lookups(&self) -> usize {
         self.boards.len()
     }

@@ -223,6 +223,13 @@ pub struct MemberOnBoards {
 impl ShardsRead for MemberOnBoards {
     type Answer = EntriesOfMember;
 
+    fn is_about(&self, board: &BoardName) -> bool {
+        match &self.boards {
+            BoardSelection::Named(boards) => boards.contains(board),
+            BoardSelection::All { .. } => true,
+        }
+    }
+
     /// The score and the place of its entry on each board, of which most members are on few.
     fn lookups_on(&self, node: &Node) -> usize {
         let boards = match &self.boards {

@@ -72,6 +72,11 @@ pub struct HiddenMembers {
 impl ShardsRead for HiddenMembers {
     type Answer = HiddenPage;
 
+    /// Bans are no entries.
+    fn is_about(&self, _: &BoardName) -> bool {
+        false
+    }
+
     async fn read<'r>(&'r self, shards: ReadShards<'r>, _: &'r Registry) -> Result<Self::Answer, ReadError> {
         let prefixes = self.prefixes.as_ref().map(|all| all.iter().map(String::as_str).collect());
         let after = self.after.as_ref().map(|cursor| (cursor.name.as_str(), cursor.member.clone()));

@@ -128,6 +128,10 @@ impl ListInstances {
 impl ShardsRead for ListInstances {
     type Answer = Result<InstancesOfBoard, NoBoard>;
 
+    fn is_about(&self, board: &BoardName) -> bool {
+        *board == self.board
+    }
+
     /// A board that has only `all` has one instance.
     fn lookups_on(&self, node: &Node) -> usize {
         let has_only_all = node.shards.first().is_some_and(|shard| {

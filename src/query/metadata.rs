@@ -5,13 +5,11 @@
 //! the entry has changed since; of a profile that is gone, the disk knows when one was removed last. Then the
 //! read is repeated ([`with_metadata`]).
 
-use std::time::Duration;
-
 use crate::query::answer::{Listed, ListedMetadata, ListedProfile};
 use crate::query::answering_shard::{INLINE_DISK_READS, log_unreadable};
 use crate::query::entries::ConsistentAnswer;
 use crate::query::node::Node;
-use crate::query::read::{ShardsRead, read_in_memory};
+use crate::query::read::{ShardsRead, read_in_memory, wait_until_shown};
 use crate::query::remote_shards::ReadError;
 use crate::state::TreeId;
 use crate::storage::codec::MetadataRecord;
@@ -23,10 +21,6 @@ use crate::writer::Registry;
 /// change, so a second one is rare. Metadata that still changed at the last attempt is null in the answer,
 /// instead of being that of another moment.
 const ATTEMPTS: u32 = 16;
-/// A batch is on disk shortly before readers see it, mostly a fraction of a millisecond.
-const PAUSE: Duration = Duration::from_micros(50);
-/// Pauses after which a read stops waiting: the shard may have stopped.
-const PAUSES_MAX: u32 = 400;
 
 /// Entries of which something is still to be read: metadata, or profiles.
 pub fn missing_metadata(answer: &mut impl ConsistentAnswer) -> usize {
@@ -76,23 +70,11 @@ pub fn with_metadata<R: ShardsRead<Answer: ConsistentAnswer>>(
         if ahead.is_empty() {
             break;
         }
-        wait_for(node, &ahead);
+        // What the disk has.
+        wait_until_shown(node, &ahead);
         answer = ask()?;
     }
     Ok(answer)
-}
-
-/// Waits until readers see what the disk has.
-fn wait_for(node: &Node, ahead: &[(ShardId, Sequence)]) {
-    let seen = |(shard, sequence): &(ShardId, Sequence)| {
-        node.owned(*shard).is_none_or(|shard| shard.applied.get() >= *sequence)
-    };
-    for _ in 0..PAUSES_MAX {
-        if ahead.iter().all(seen) {
-            return;
-        }
-        std::thread::sleep(PAUSE);
-    }
 }
 
 /// Reads the missing metadata and profiles from the disk as it is now, if they are few. False: they are more,

@@ -10,7 +10,7 @@ use crate::query::few::Few;
 use crate::query::local_shards::LocalShards;
 use crate::query::remote_shards::ShardClient;
 use crate::state_lock::{Purpose, ReadGuard};
-use crate::types::{MemberId, ShardId, Timestamp, shard_of};
+use crate::types::{BoardName, MemberId, Sequence, ShardId, Timestamp, shard_of};
 
 /// A node's shards, of all that there are.
 pub struct Node {
@@ -25,6 +25,14 @@ pub struct Node {
     /// Whether the shards may lack what came while this process did not run, or was cut off; see
     /// [`Node::asking_whether_behind`].
     may_be_behind: Option<Box<dyn Fn() -> bool + Send + Sync>>,
+}
+
+/// A shard that has begun with the message behind this sequence on a board that is read; see
+/// [`Shard::is_ahead`](crate::state::Shard::is_ahead).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ahead {
+    pub shard: ShardId,
+    pub shown: Sequence,
 }
 
 /// All shards, each locked at its applied sequence, so that one answer is exact at one `as_of`.
@@ -102,8 +110,18 @@ impl Node {
 
     /// Locks every shard for reading, on a node that has all of them in memory. Locks are taken in the order
     /// of shards, and a writer takes only its own, so there is no deadlock.
-    pub fn view(&self) -> View<'_> {
-        View { shards: self.shards.iter().map(|shard| shard.state.read(Purpose::Read)).collect() }
+    ///
+    /// # Arguments
+    /// `is_asked`: which boards are read, by their names.
+    ///
+    /// # Errors
+    /// When a shard is between two messages on such a board, so that it is to be read a little later.
+    pub fn view(&self, is_asked: impl Fn(&BoardName) -> bool) -> Result<View<'_>, Ahead> {
+        let shards: Few<_> = self.shards.iter().map(|shard| shard.state.read(Purpose::Read)).collect();
+        match shards.iter().find(|shard| shard.is_ahead(&is_asked)) {
+            None => Ok(View { shards }),
+            Some(shard) => Err(Ahead { shard: shard.id, shown: shard.applied.sequence }),
+        }
     }
 }
 

@@ -14,7 +14,7 @@ use crate::query::shard_board::ShardBoard;
 use crate::state::{Shard, ShardRanking, TreeId};
 use crate::state_lock::Purpose;
 use crate::tree::Words;
-use crate::types::{AsOf, MemberId, Score, Sequence, ShardId};
+use crate::types::{AsOf, BoardName, MemberId, Score, Sequence, ShardId};
 use crate::writer::{BoardOutcome, FoundBoard, Registry};
 
 /// What a job did on one board.
@@ -211,6 +211,10 @@ impl ShardsRead for AddOtherShards<'_> {
     type Answer = Vec<EntryChange>;
 
     const IS_OF_THE_PAST: bool = true;
+
+    fn is_about(&self, board: &BoardName) -> bool {
+        self.found.iter().any(|found| found.outcome.board.name.board() == *board)
+    }
 
     async fn read<'r>(&'r self, shards: ReadShards<'r>, _: &'r Registry) -> Result<Self::Answer, ReadError> {
         let home = self.home.id;

@@ -13,10 +13,10 @@ use crate::query::answer::Listed;
 use crate::query::board_view::{BoardView, run_in_memory};
 use crate::query::entries::{ConsistentAnswer, VisitEntries};
 use crate::query::instance::{InstanceAsked, NoMovement, UnknownWindow};
-use crate::query::node::Node;
+use crate::query::node::{Ahead, Node};
 use crate::query::read_shards::ReadShards;
-use crate::query::remote_shards::{ReadError, ReadOptions, RemoteShards, ShardClient};
-use crate::types::{AsOf, BoardName, ShardId, Timestamp};
+use crate::query::remote_shards::{ReadError, ReadOptions, RemoteShards, ShardClient, ShardUnavailable};
+use crate::types::{AsOf, BoardName, Sequence, ShardId, Timestamp};
 use crate::window::Instance;
 use crate::writer::Registry;
 
@@ -24,6 +24,10 @@ use crate::writer::Registry;
 /// pause before. The registry learns of a drop from the boards' stream, mostly before the shards do.
 const REGISTRY_ATTEMPTS: u32 = 40;
 const REGISTRY_PAUSE: Duration = Duration::from_millis(25);
+/// A batch is on disk, and begun with, shortly before readers see it: mostly a fraction of a millisecond.
+const PAUSE: Duration = Duration::from_micros(50);
+/// Pauses after which a thread stops waiting for that.
+const PAUSES_MAX: u32 = 400;
 /// The most look-ups, over all shards, that are made while all of them are locked: they take a millisecond.
 const LOOKUPS_UNDER_ALL_LOCKS: usize = 1_024;
 
@@ -34,6 +38,11 @@ pub trait ShardsRead: Send + Sync {
     /// Whether the answer is about boards as they were once, so that one that is over counts as empty.
     /// Otherwise, the read is repeated if it meets a board that is over on some shard.
     const IS_OF_THE_PAST: bool = false;
+
+    /// Whether it reads the board of this name.
+    fn is_about(&self, _board: &BoardName) -> bool {
+        true
+    }
 
     /// About how many entries, or places of scores, are looked up in the trees of each shard.
     fn lookups(&self) -> usize {
@@ -135,6 +144,10 @@ impl From<UnknownWindow> for NoBoard {
 impl<R: BoardRead> ShardsRead for OfBoard<R> {
     type Answer = Result<Answer<R::Answer>, NoBoard>;
 
+    fn is_about(&self, board: &BoardName) -> bool {
+        *board == self.board
+    }
+
     fn lookups(&self) -> usize {
         self.read.lookups()
     }
@@ -206,7 +219,12 @@ pub async fn read<R: ShardsRead>(
             return found.map(|reply| ReadReply { is_stale: reply.is_stale || node.is_stale(), ..reply });
         }
     }
-    let answer = read_in_memory(node, registry, read)?;
+    let answer = loop {
+        match read_at_messages(node, registry, read) {
+            Ok(answer) => break answer?,
+            Err(ahead) => Box::pin(pass(node, ahead)).await?,
+        }
+    };
     Ok(ReadReply { answer, missing: Vec::new(), is_stale: node.is_stale() })
 }
 
@@ -253,12 +271,48 @@ async fn read_from<R: ShardsRead>(
     Err(ReadError::KeptChanging(REGISTRY_ATTEMPTS))
 }
 
-/// As [`read`], on a node that has every shard in memory.
+/// As [`read`], on a node that has every shard in memory, for a thread that may wait.
 pub fn read_in_memory<R: ShardsRead>(
     node: &Node,
     registry: &Registry,
     read: &R,
 ) -> Result<R::Answer, ReadError> {
-    let view = node.view();
-    run_in_memory(read.read(ReadShards::InMemory(&view), registry))
+    loop {
+        match read_at_messages(node, registry, read) {
+            Ok(answer) => return answer,
+            Err(Ahead { shard, shown }) => wait_until_shown(node, &[(shard, shown.next())]),
+        }
+    }
+}
+
+/// The same, unless a shard is between two messages.
+fn read_at_messages<R: ShardsRead>(
+    node: &Node,
+    registry: &Registry,
+    read: &R,
+) -> Result<Result<R::Answer, ReadError>, Ahead> {
+    let view = node.view(|board| read.is_about(board))?;
+    Ok(run_in_memory(read.read(ReadShards::InMemory(&view), registry)))
+}
+
+/// Waits until the shard has applied the message that it has begun with.
+async fn pass(node: &Node, Ahead { shard, shown }: Ahead) -> Result<(), ReadError> {
+    let Some(handle) = node.owned(shard) else { return Ok(()) };
+    let ended = |_| {
+        ReadError::Unavailable(vec![ShardUnavailable { shard, reason: "the node is shutting down".into() }])
+    };
+    handle.applied.pass(shown).await.map_err(ended)
+}
+
+/// Waits for a moment until readers see these sequences. A shard may have stopped.
+pub(super) fn wait_until_shown(node: &Node, sequences: &[(ShardId, Sequence)]) {
+    let is_shown = |(shard, sequence): &(ShardId, Sequence)| {
+        node.owned(*shard).is_none_or(|shard| shard.applied.get() >= *sequence)
+    };
+    for _ in 0..PAUSES_MAX {
+        if sequences.iter().all(is_shown) {
+            return;
+        }
+        std::thread::sleep(PAUSE);
+    }
 }

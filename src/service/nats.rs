@@ -330,6 +330,8 @@ impl NatsStreams {
             tokio::spawn(unpark_ready_jobs(shard.clone()));
             let (nats, rejecting) = (Arc::clone(&self.nats), shard.clone());
             tokio::spawn(async move { nats.publish_rejects(&rejecting).await });
+            let (nats, erasing) = (Arc::clone(&self.nats), shard.clone());
+            tokio::spawn(async move { nats.erase_rejects(&erasing).await });
             let (nats, comparing) = (Arc::clone(&self.nats), shard.clone());
             tokio::spawn(async move { nats.compare_replicas(&comparing).await });
             let (nats, retaining) = (Arc::clone(&self.nats), shard.clone());

@@ -57,6 +57,8 @@ pub struct Step {
     pub applied: Applied,
     /// What is known of the time after its last message. Earlier than the shard's: it does not count.
     pub time: ShardTime,
+    /// Whether what it does belongs to the message behind `applied`: it removes what expires there.
+    pub is_ahead: bool,
 }
 
 /// A place in a step: so many events, new members and changes come before it.

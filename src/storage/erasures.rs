@@ -2,7 +2,8 @@
 //!
 //! Knows: that the erasure is noted in the same write batch as the removal, that from then on no reader is
 //! given what is to be erased, and that the rejects themselves are rewritten a slice at a time: there may be
-//! a hundred thousand. Must not know: who removed a member, or where else its rejects are.
+//! a hundred thousand. Where rejects are published, the erasure stays noted until the stream of rejects has
+//! none of them either. Must not know: who removed a member, or how the stream is erased.
 
 use std::collections::BTreeMap;
 
@@ -43,7 +44,8 @@ impl Erasures {
     /// A reject as readers may see it, and whether that differs from what is stored.
     pub fn erased(&self, reject: RejectRecord) -> (RejectRecord, bool) {
         // Usually there is none.
-        if self.is_empty() || reject.job == ERASED_JOB || !self.is_to_be_erased(&reject) {
+        let place = (reject.sequence, reject.index);
+        if self.is_empty() || reject.job == ERASED_JOB || !self.concern(&reject.job, Some(place)) {
             return (reject, false);
         }
         let (detail, job) = (ERASED_DETAIL.to_owned(), ERASED_JOB.to_vec());
@@ -52,9 +54,13 @@ impl Erasures {
 }
 
 impl Erasures {
-    fn is_to_be_erased(&self, reject: &RejectRecord) -> bool {
-        let named = NamedMember::of(&reject.job);
-        let comes_before = |removal: &JobPlace| (reject.sequence, reject.index) < *removal;
+    /// Whether a rejected job is of such a member, or may be.
+    ///
+    /// # Arguments
+    /// `place`: `None` if it came before all of the shard's messages.
+    pub fn concern(&self, job: &[u8], place: Option<JobPlace>) -> bool {
+        let named = NamedMember::of(job);
+        let comes_before = |removal: &JobPlace| place.is_none_or(|place| place < *removal);
         match &named {
             NamedMember::These(names) => {
                 let known = names.iter().filter_map(|name| self.0.get(&MemberId::new(name).ok()?));
@@ -79,8 +85,27 @@ pub struct EraseRejects {
 impl Store {
     /// The erasures that are not complete, as of the last commit.
     pub fn erasures(&self) -> Result<Erasures, StorageError> {
+        self.noted_erasures(keys::ERASURE)
+    }
+
+    /// Those that the stream of rejects still lacks.
+    pub fn erasures_in_stream(&self) -> Result<Erasures, StorageError> {
+        self.noted_erasures(keys::ERASURE_IN_STREAM)
+    }
+
+    /// Notes that the stream of rejects has none of what these are about, unless they were noted anew.
+    pub fn note_erased_in_stream(&self, done: &Erasures) -> Result<(), StorageError> {
+        let now = self.erasures_in_stream()?;
+        let mut batch = WriteBatch::default();
+        for (member, _) in done.0.iter().filter(|(member, removal)| now.0.get(*member) == Some(removal)) {
+            batch.delete_cf(self.log(), keys::erasure_in_stream(member.as_bytes()));
+        }
+        self.write(batch, false)
+    }
+
+    fn noted_erasures(&self, kind: u8) -> Result<Erasures, StorageError> {
         let mut erasures = Erasures::default();
-        self.scan_log(&[keys::ERASURE], &[keys::ERASURE], |key, value| {
+        self.scan_log(&[kind], &[kind], |key, value| {
             let member = keys::member_of(key).and_then(|member| std::str::from_utf8(member).ok());
             let member = MemberId::new(member.unwrap_or_default());
             let member = member.map_err(|error| undecodable("erasure", error))?;
@@ -109,12 +134,16 @@ impl Store {
     /// Rewrites up to `limit` rejects. `None`: that was the last of them, and nothing is left to be erased of
     /// what was to be when it began.
     ///
+    /// # Arguments
+    /// `are_published`: whether they are to be erased in the stream of rejects, too.
+    ///
     /// # Errors
     /// When the disk cannot be read or written.
     pub fn erase_some(
         &self,
         erasing: EraseRejects,
         limit: usize,
+        are_published: bool,
         sync: bool,
     ) -> Result<Option<EraseRejects>, StorageError> {
         let EraseRejects { erasures, through } = erasing;
@@ -138,6 +167,10 @@ impl Store {
         for (member, removal) in &erasures.0 {
             if now.0.get(member) == Some(removal) {
                 batch.delete_cf(self.log(), keys::erasure(member.as_bytes()));
+                if are_published {
+                    let (key, (sequence, index)) = (keys::erasure_in_stream(member.as_bytes()), *removal);
+                    batch.put_cf(self.log(), key, codec::encode_place(sequence, index));
+                }
             }
         }
         self.write(batch, sync)?;

@@ -20,6 +20,7 @@
 //!   0e member:bytes                 version of a member that holds on every board
 //!   0f                              whose data these are a copy of
 //!   20 member:bytes                 whose rejects before a job are still to be erased
+//!   21 member:bytes                 the same, in the stream of rejects
 //! column family `checkpoint`, written by checkpoints
 //!   10 page:u32                     dictionary page: handle → member id
 //!   11 tree:u32 page:u32            member page: handle → words
@@ -51,6 +52,7 @@ pub const TREE_PAGE: u8 = 0x13;
 pub const EXTRAS_PAGE: u8 = 0x14;
 pub const MANIFEST: u8 = 0x1f;
 pub const ERASURE: u8 = 0x20;
+pub const ERASURE_IN_STREAM: u8 = 0x21;
 
 pub fn meta() -> [u8; 1] {
     [META]
@@ -155,6 +157,10 @@ pub fn erasure(member: &[u8]) -> Vec<u8> {
     [&[ERASURE], member].concat()
 }
 
+pub fn erasure_in_stream(member: &[u8]) -> Vec<u8> {
+    [&[ERASURE_IN_STREAM], member].concat()
+}
+
 /// Where the last removal of a profile is noted: one record for every 256th of the members.
 pub fn profile_removed(member: &[u8]) -> [u8; 2] {
     // Not the hash that chooses a member's shard: of one shard's members, that has few values.
@@ -234,6 +240,7 @@ mod tests {
         assert_eq!(ban(b"p42", ""), [0x0d, b'p', b'4', b'2', 0]);
         assert_eq!(member_version(b"p42"), [0x0e, b'p', b'4', b'2']);
         assert_eq!(erasure(b"p42"), [0x20, b'p', b'4', b'2']);
+        assert_eq!(erasure_in_stream(b"p42"), [0x21, b'p', b'4', b'2']);
         assert_eq!(copied_from(), [0x0f]);
         assert_eq!(dictionary_page(6), [0x10, 0, 0, 0, 6]);
         assert_eq!(member_page(TreeId(7), 8), [0x11, 0, 0, 0, 7, 0, 0, 0, 8]);

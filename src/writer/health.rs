@@ -79,6 +79,8 @@ pub struct HealthFacts {
     pub jobs_wait_long: bool,
     /// Place in the stream of the last reject that is known to be published.
     pub rejects_published: (Sequence, u32),
+    /// How often rejects of removed members were erased on the disk since the start.
+    pub rejects_erased: u64,
     /// There is a write service, and no requests for the shard reach it.
     pub is_unserved: bool,
     /// The applied sequence, as readers see it.

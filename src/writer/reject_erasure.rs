@@ -26,20 +26,22 @@ impl RejectErasure {
         !self.is_due && self.walk.is_none()
     }
 
-    /// Erases a part of what is to be erased.
+    /// Erases a part of what is to be erased. Returns whether a walk has ended.
+    ///
+    /// # Arguments
+    /// `are_published`: whether rejects are to be erased in the stream of rejects, too.
     ///
     /// # Errors
     /// When the disk cannot be read or written. It is tried again after the next removal, or once the store
     /// is opened again.
-    pub fn go_on(&mut self, store: &Store, sync: bool) -> Result<(), StorageError> {
+    pub fn go_on(&mut self, store: &Store, are_published: bool, sync: bool) -> Result<bool, StorageError> {
         let walk = match self.walk.take() {
             Some(walk) => Some(walk),
             None if std::mem::take(&mut self.is_due) => store.begin_erasing()?,
             None => None,
         };
-        if let Some(walk) = walk {
-            self.walk = store.erase_some(walk, REJECTS_PER_ITERATION, sync)?;
-        }
-        Ok(())
+        let Some(walk) = walk else { return Ok(false) };
+        self.walk = store.erase_some(walk, REJECTS_PER_ITERATION, are_published, sync)?;
+        Ok(self.walk.is_none())
     }
 }

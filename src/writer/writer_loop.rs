@@ -491,10 +491,15 @@ impl<S: JobSource> Writer<S> {
             self.checkpointer.start_if_admitted(store, &self.shard);
         }
         let store = self.store.get().ok();
-        if let Some(store) = store.as_deref().filter(|_| !self.erasing.is_idle())
-            && let Err(error) = self.erasing.go_on(store, self.source.needs_sync())
-        {
-            tracing::warn!(shard = %self.id, %error, "rejects of removed members could not be erased on disk; readers do not see them");
+        if let Some(store) = store.as_deref().filter(|_| !self.erasing.is_idle()) {
+            // Where there are streams, rejects are published.
+            match self.erasing.go_on(store, self.parking.is_some(), self.source.needs_sync()) {
+                Ok(true) => self.health.set(|health| health.rejects_erased += 1),
+                Ok(false) => {}
+                Err(error) => {
+                    tracing::warn!(shard = %self.id, %error, "rejects of removed members could not be erased on disk; readers do not see them");
+                }
+            }
         }
         self.note_damage_of(store.as_deref());
         self.gauges.note_time(self.id, self.time.effective, &self.health);

@@ -7,7 +7,7 @@ use crate::query::instance::{InstanceAsked, WindowChoice};
 use crate::query::live::asked::NotLive;
 use crate::query::metadata::{fill_few, with_metadata};
 use crate::query::node::Node;
-use crate::query::read::{Answer, BoardRead, NoBoard, OfBoard, read_in_memory, read_remote};
+use crate::query::read::{Answer, BoardRead, NoBoard, OfBoard, read};
 use crate::query::remote_shards::{ReadError, ReadOptions};
 use crate::types::{BoardName, Timestamp};
 use crate::window::Instance;
@@ -43,11 +43,11 @@ impl LiveSource {
     where
         R: BoardRead<Answer: VisitEntries> + 'static,
     {
-        if let Some(shards) = &self.node.remote {
-            let reply = read_remote(&**shards, &self.registry, &asked, &ReadOptions::default()).await?;
-            return Ok((reply.answer, reply.is_stale));
+        let reply = read(&self.node, &self.registry, &asked, &ReadOptions::default()).await?;
+        let mut answer = reply.answer;
+        if self.node.remote.is_some() {
+            return Ok((answer, reply.is_stale));
         }
-        let mut answer = read_in_memory(&self.node, &self.registry, &asked)?;
         if !fill_few(&self.node, &mut answer) {
             let (node, registry) = (Arc::clone(&self.node), Arc::clone(&self.registry));
             let again = move || with_metadata(&node, &registry, &asked, false);

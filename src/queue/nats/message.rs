@@ -38,8 +38,6 @@ const TICK: &str = "tick";
 const COMMANDS: [&str; 6] = [DEFINE, DROP, TRIM, ERASE, UNPARK_COMMAND, TICK];
 /// What a short job in an array takes.
 const JOB_BYTES: usize = 64;
-/// How many bytes of an undecodable job are kept.
-const BAD_JOB_BYTES: usize = 4_096;
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -258,7 +256,7 @@ fn bad(bytes: &[u8], reject: Reject) -> Payload {
 }
 
 fn bad_job(bytes: &[u8], reject: Reject) -> BadJob {
-    BadJob { bytes: bytes.get(..BAD_JOB_BYTES).unwrap_or(bytes).to_vec(), member: None, reject }
+    BadJob { bytes: wire::cut_job(bytes), member: None, reject }
 }
 
 #[cfg(test)]

@@ -56,6 +56,8 @@ pub struct Shard {
     drops_due: BTreeSet<(Timestamp, BoardName)>,
     /// When entries expire.
     expiry: Expiry,
+    /// Trees that are ahead of `applied`; see [`Shard::is_ahead`].
+    ahead: BTreeSet<TreeId>,
     /// Boxed for the sake of the map's nodes: see [`BoardMap`].
     trees: BTreeMap<TreeId, Box<WindowTree>>,
     /// Dropped boards, so that a drop that a crash interrupted can be completed, and a late definition is
@@ -97,6 +99,7 @@ impl Shard {
             boards: BoardMap::default(),
             drops_due: BTreeSet::new(),
             expiry: Expiry::default(),
+            ahead: BTreeSet::new(),
             trees: BTreeMap::new(),
             dropped: Arc::default(),
             bans: Bans::default(),
@@ -319,6 +322,11 @@ impl Shard {
     pub fn end_step(&mut self, step: &Step) {
         step.bans.iter().for_each(|change| self.bans.apply(change));
         step.versions.iter().for_each(|change| self.versions.apply(change));
+        if step.is_ahead {
+            self.ahead.extend(step.changes.iter().map(|change| change.tree));
+        } else if step.applied.sequence > self.applied.sequence {
+            self.ahead.clear();
+        }
         self.applied = step.applied;
         self.note_time(step.time);
     }
@@ -329,6 +337,17 @@ impl Shard {
     pub fn begin_changes(&mut self, applied: Applied) {
         let before = self.applied.sequence;
         self.change_mark = if applied.sequence > before { applied.sequence } else { before.next() };
+    }
+
+    /// Whether some of these boards has lost entries that expire at the next message, so that it is neither
+    /// as it was at `applied` nor as it will be then. That message has more to remove than one hold of the
+    /// lock may do, and its last step comes within a fraction of a second.
+    ///
+    /// # Arguments
+    /// `is_asked`: by the name of a board.
+    pub fn is_ahead(&self, is_asked: impl Fn(&BoardName) -> bool) -> bool {
+        let boards = self.ahead.iter().filter_map(|tree| self.trees.get(tree));
+        boards.map(|tree| tree.board.board()).any(|board| is_asked(&board))
     }
 
     /// A tree is as it was at this sequence, or the sequence is a little too high: whoever has read the tree

@@ -24,8 +24,6 @@ use crate::writer::plan::{Batch, PlannedBoard};
 use crate::writer::registry::{BoardLookup, RegisteredBoard};
 use crate::writer::source::BadJob;
 
-/// Bytes of a rejected job that are stored.
-const REJECTED_JOB_BYTES: usize = 4_096;
 /// Boards of a member that are planned before the lock is yielded.
 pub(super) const BOARDS_PER_YIELD: usize = 16;
 
@@ -57,11 +55,10 @@ impl Batch<'_> {
         self.jobs += usize::from(!matches!(outcome, Ok(JobPlan::Parked)));
         if let Err(reject) = &outcome {
             self.hash_reject(index, reject.code);
-            let mut bytes = match job {
-                Ok(job) => wire::encode(job),
-                Err(bad) => bad.bytes.clone(),
+            let bytes = match job {
+                Ok(job) => wire::cut_job(&wire::encode(job)),
+                Err(bad) => wire::cut_job(&bad.bytes),
             };
-            bytes.truncate(REJECTED_JOB_BYTES);
             // One that is not there could have any name: whoever sends such jobs would have a share for each.
             let is_there =
                 |board: &&BoardName| self.source_of(board).is_ok_and(|source| source.definition().is_some());

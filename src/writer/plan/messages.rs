@@ -180,9 +180,9 @@ impl Batch<'_> {
     }
 
     /// Closes a step of nothing but expired entries. Readers are shown the message before until the one that
-    /// brings their time is applied.
+    /// brings their time is applied, and nothing of these boards meanwhile.
     pub(super) fn close_expired_step(&mut self) {
-        let step = self.take_step(self.last_message);
+        let step = Step { is_ahead: true, ..self.take_step(self.last_message) };
         self.steps.push(PlannedStep::Bulk { step, told: Vec::new() });
     }
 

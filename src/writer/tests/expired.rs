@@ -5,6 +5,7 @@ use crate::board::Definition;
 use crate::job::{Job, Op};
 use crate::state_lock::Purpose;
 use crate::types::Timestamp;
+use crate::writer::apply::apply;
 use crate::writer::tests::build::{bare, job};
 use crate::writer::tests::planned_shard::PlannedShard;
 use crate::writer::{BadJob, Payload};
@@ -83,6 +84,37 @@ fn no_step_before_the_message_has_its_sequence() {
     assert!(before.iter().all(|(sequence, changes)| *sequence == 3 && *changes <= 3), "{told:?}");
     let expired: usize = before.iter().skip(1).map(|(_, changes)| changes).sum();
     assert_eq!(expired + last, 10 + 1, "{told:?}");
+}
+
+/// A reader that comes between two of the steps would find neither of the two messages.
+#[test]
+fn a_board_is_ahead_from_the_first_step_of_what_expires_to_the_message() {
+    let mut run = Run(PlannedShard::new());
+    for (board, ttl) in [("a", Some(HOUR)), ("b", Some(HOUR)), ("forever", None)] {
+        run.define(1, board, ttl);
+        run.jobs(10, scores(board, 0..10));
+    }
+    let message =
+        run.0.message(at(10 + HOUR), Payload::Jobs(vec![Ok(job("m1", &[("forever", &[9])]))].into()));
+    let mut before = run.0.plan(vec![message]);
+    let last = before.pop().expect("it does something");
+    let ahead =
+        |run: &Run, board: &str| run.0.shard.read(Purpose::Read).is_ahead(|name| name.as_str() == board);
+    assert!(before.len() >= 3, "{}", before.len());
+    let mut met = [false; 2];
+    for step in before {
+        let shown = run.0.shard.read(Purpose::Read).applied.sequence;
+        apply(&run.0.shard, step);
+        assert_eq!(run.0.shard.read(Purpose::Read).applied.sequence, shown);
+        for (met, board) in met.iter_mut().zip(["a", "b"]) {
+            *met |= run.total(board) < 10;
+            assert_eq!(ahead(&run, board), *met, "{board}");
+        }
+        assert!(!ahead(&run, "forever"));
+    }
+    assert_eq!(met, [true; 2]);
+    apply(&run.0.shard, last);
+    assert_eq!(["a", "b"].map(|board| (ahead(&run, board), run.total(board))), [(false, 0); 2]);
 }
 
 #[test]

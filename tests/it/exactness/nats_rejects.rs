@@ -145,6 +145,55 @@ fn two_nodes_publish_rejections_of_every_kind_once_and_list_them() {
     }
 }
 
+/// The stream of rejects keeps what other members have, also where a removed one is named behind the part of
+/// a job that is kept, and what comes after the removal.
+#[test]
+fn rejects_of_a_removed_member_leave_the_stream_of_rejects() {
+    let nats = Nats::start();
+    let mut nodes = [(); 2].map(|()| Node::with_nats(&nats).shards(SHARDS).stream_mib(16).start());
+    let members = members();
+    let [gone, other] = &members;
+    let long = |member: &str| {
+        let filler = "x".repeat(6_000);
+        format!(r#"{{"board":"arena","meta":{{"m":"{filler}"}},"score":true,"member":"{member}"}}"#)
+    };
+    let kept = || {
+        let messages = usize::try_from(nats.info(REJECTS).state.messages).expect("small");
+        if messages == 0 { Vec::new() } else { nats.messages(REJECTS, 1, messages) }
+    };
+    let of = |member: &str| kept().iter().filter(|reject| reject.to_string().contains(member)).count();
+    let mut published = 0;
+    for member in &members {
+        // On the shard of the member, on the other one, which refuses it, and within a message of several.
+        for subject in ["ranktree.jobs.0", "ranktree.jobs.1"] {
+            let both = format!("[{},{}]", bad_job(member), bad_job("somebody"));
+            for body in [bad_job(member), long(member), both] {
+                nats.publish(subject, body);
+            }
+            published += 4;
+        }
+    }
+    wait_until("all are published", || kept().len() == published);
+    let before = (of(gone), of(other));
+    assert_eq!(before, (6, 6));
+    let client = nodes[0].client();
+    let (status, answer) =
+        client.send(Method::DELETE, &format!("/v1/members/{gone}?wait=applied"), None).expect("an answer");
+    assert_eq!(status, 200, "{answer}");
+    wait_until("they have left the stream", || of(gone) == 0);
+    assert_eq!((of(other), kept().len()), (6, published - 6));
+    // What comes later is kept, also over a restart.
+    nats.publish("ranktree.jobs.0", bad_job(gone));
+    wait_until("the new one is published", || of(gone) == 1);
+    for node in &mut nodes {
+        assert!(node.terminate().success());
+        node.restart();
+    }
+    nats.publish("ranktree.jobs.0", bad_job(other));
+    wait_until("the next one is published", || of(other) == 7);
+    assert_eq!(of(gone), 1);
+}
+
 fn bad_job(member: &str) -> String {
     json!({ "board": "arena", "member": member, "score": "1200 points" }).to_string()
 }

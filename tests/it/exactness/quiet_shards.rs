@@ -1,10 +1,15 @@
 //! What is due on a board happens although nobody writes: the node tells its shards the time.
 
-use serde_json::json;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use serde_json::{Value, json};
 
 use crate::support::client::count_of;
 use crate::support::nats::{Nats, wait_until};
 use crate::support::node::Node;
+use crate::support::place::{Place, at_each_place};
 
 /// The sum of a metric over all shards.
 fn sum(node: &Node, name: &str) -> f64 {
@@ -95,6 +100,66 @@ fn what_was_due_is_gone_with_the_write_that_comes_after(node: &Node) {
         assert_eq!(client.get(&format!("/v1/boards/daily/members/{member}")).0, 404, "{member}");
     }
 }
+
+/// Reads, in several ways, while thousands of entries expire: of one `as_of` there is one answer.
+fn what_expires_at_one_message_leaves_at_once(place: Place) {
+    const MEMBERS: usize = 12_000;
+    const HOUR: i64 = 3_600_000_000;
+    let served = place.start(2);
+    let client = served.client().waiting_for_writes();
+    let ok = |(status, answer): (u16, Value)| {
+        assert!((200..300).contains(&status), "{status}: {answer}");
+        answer
+    };
+    ok(client.put("/v1/boards/daily", &json!({"entry_ttl": "1h"})));
+    ok(client.put("/v1/boards/other", &json!({})));
+    let due = now() + 12_000_000;
+    let at = jiff::Timestamp::from_microsecond(due - HOUR).expect("in range").to_string();
+    let members: Vec<usize> = (0..MEMBERS).collect();
+    for some in members.chunks(1_000) {
+        let job = |n: &usize| json!({"board": "daily", "member": format!("m{n}"), "score": n % 9, "at": at});
+        ok(client.post("/v1/jobs?results=changed", &some.iter().map(job).collect::<Vec<_>>().into()));
+    }
+    ok(client.put("/v1/boards/other/members/m5", &json!({"score": 1})));
+    ok(client.put("/v1/boards/daily/members/stays", &json!({"score": 10})));
+    let reads: [(&str, fn(&Value) -> Value); 3] = [
+        ("/v1/boards/daily/top?limit=1", |answer| answer["total"].clone()),
+        ("/v1/boards/daily/rank?score=3", |answer| {
+            json!([answer["better"], answer["tied"], answer["total"]])
+        }),
+        ("/v1/members/stays?boards=daily,other", |answer| answer["entries"].clone()),
+    ];
+    let is_over = AtomicBool::new(false);
+    let seen: Vec<BTreeMap<String, BTreeSet<String>>> = std::thread::scope(|scope| {
+        let reading = reads.map(|(path, shown)| {
+            let (client, is_over) = (served.client(), &is_over);
+            scope.spawn(move || {
+                let mut seen: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+                while !is_over.load(Ordering::Relaxed) {
+                    let answer = ok(client.get(path));
+                    let as_of = answer["as_of"].to_string();
+                    seen.entry(as_of).or_default().insert(shown(&answer).to_string());
+                    if now() < due - 300_000 {
+                        std::thread::sleep(Duration::from_millis(20));
+                    }
+                }
+                seen
+            })
+        });
+        wait_until("all but one have left", || {
+            count_of(&ok(client.get("/v1/boards/daily/top?limit=1"))["total"]) == 1
+        });
+        is_over.store(true, Ordering::Relaxed);
+        reading.into_iter().map(|thread| thread.join().expect("it reads")).collect()
+    });
+    for ((path, _), seen) in reads.iter().zip(seen) {
+        let several: Vec<_> = seen.iter().filter(|(_, answers)| answers.len() > 1).collect();
+        assert!(several.is_empty(), "{path}: several answers of one moment: {several:?}");
+        assert!(seen.len() > 1, "{path} was read before and after: {seen:?}");
+    }
+}
+
+at_each_place![what_expires_at_one_message_leaves_at_once];
 
 #[test]
 fn nothing_that_was_due_is_found_after_a_write() {

@@ -40,7 +40,7 @@ const AT_A_TIME: usize = 500;
 const FOLLOW_INTERVAL: Duration = Duration::from_secs(2);
 
 /// The identity of the stream that the shard was filled from. Sequences of another one stand for other jobs.
-const STREAM_HEADER: &str = "Ranktree-Stream";
+pub(super) const STREAM_HEADER: &str = "Ranktree-Stream";
 
 /// How many foreign messages are passed over to find the last reject.
 const LOOK_BACK: u64 = 1_000;
@@ -98,13 +98,17 @@ impl JetStream {
                 Ok(true) => published = Some(count),
                 Ok(false) => {}
                 Err(error) => {
-                    let error = self.managing.explain(&error);
-                    if self.managing.should_log(&error) {
-                        tracing::warn!(shard = %shard.id, error, "rejects could not be published; trying again");
-                    }
+                    self.log_failure(shard.id, "rejects could not be published", &error);
                     published = None;
                 }
             }
+        }
+    }
+
+    pub(super) fn log_failure(&self, shard: ShardId, what: &str, error: &str) {
+        let error = self.managing.explain(&error);
+        if self.managing.should_log(&error) {
+            tracing::warn!(%shard, error, "{what}; trying again");
         }
     }
 
@@ -240,7 +244,7 @@ fn reject_of(message: &StreamMessage) -> Option<(JobId, String)> {
 
 impl NatsShard {
     /// The identity of the stream that the shard was filled from, empty if it was filled from none.
-    async fn filled_from(&self) -> Result<String, String> {
+    pub(super) async fn filled_from(&self) -> Result<String, String> {
         let meta = self.with_store(Store::meta).await?;
         Ok(Origin::read(&meta.map(|meta| meta.stream).unwrap_or_default()).stream)
     }
