@@ -267,6 +267,21 @@ impl Nats {
 }
 
 impl Nats {
+    /// What a stream has, as JSON, also while messages of it are deleted.
+    pub fn stored(&self, stream: &str) -> Vec<Value> {
+        let state = self.info(stream).state;
+        self.runtime.block_on(async {
+            let stream = self.context.get_stream(stream).await.expect("there is such a stream");
+            let mut stored = Vec::new();
+            for sequence in state.first_sequence..=state.last_sequence {
+                if let Ok(message) = stream.get_raw_message(sequence).await {
+                    stored.push(serde_json::from_slice(&message.payload).expect("it is JSON"));
+                }
+            }
+            stored
+        })
+    }
+
     /// So many stored messages from a sequence on, as JSON.
     pub fn messages(&self, stream: &str, from: u64, count: usize) -> Vec<Value> {
         let config = async_nats::jetstream::consumer::pull::Config {
