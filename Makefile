@@ -360,17 +360,18 @@ $(TOOLS)/.compose: Makefile
 	touch $(CURDIR)/$@
 
 # Of the service, and of the client for Rust, which has a lock file of its own and needs less of what deny.toml allows.
-DENY := $(TOOLS)/bin/cargo-deny --locked check --config deny.toml
-DENY_CLIENT := $(TOOLS)/bin/cargo-deny --locked --manifest-path $(RUST_CLIENT)/Cargo.toml check --config deny.toml \
-	--allow license-not-encountered --allow advisory-not-detected
+DENY := $(TOOLS)/bin/cargo-deny --locked --config deny.toml
+DENY_CLIENT := $(DENY) --manifest-path $(RUST_CLIENT)/Cargo.toml
+# What deny.toml allows and the client has not.
+DENY_CLIENT_LINTS := --allow license-not-encountered --allow advisory-not-detected
 
 # Not part of `make test`: cargo-deny takes some minutes to compile, and the list of known weaknesses is asked of github.com.
 .PHONY: deny
 deny: $(TOOLS)/.cargo-deny ## Checks what is linked into the service and the Rust client: licences, sources, versions, known weaknesses
-	$(DENY) --hide-inclusion-graph licenses bans sources
-	$(DENY_CLIENT) --hide-inclusion-graph licenses bans sources
-	$(DENY) advisories
-	$(DENY_CLIENT) advisories
+	$(DENY) check --hide-inclusion-graph licenses bans sources
+	$(DENY_CLIENT) check --hide-inclusion-graph $(DENY_CLIENT_LINTS) licenses bans sources
+	$(DENY) check advisories
+	$(DENY_CLIENT) check $(DENY_CLIENT_LINTS) advisories
 
 $(TOOLS)/.cargo-deny: Makefile
 	CARGO_TARGET_DIR=$(CURDIR)/$(TOOLS)/cargo-deny CARGO_PROFILE_DEV_DEBUG=0 \
