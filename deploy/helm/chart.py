@@ -26,6 +26,13 @@ def say(text: str) -> None:
     print(text, flush=True)
 
 
+def not_checked(what: str, program: str, way: str) -> None:
+    """Says what is left out because a program is not here; fails where CI is set, as the Makefile does."""
+    if os.environ.get("CI") and program not in os.environ.get("TESTS_WITHOUT", "").split():
+        raise Failed(f"{what}: {program} is not here: {way}")
+    say(f"{what}: NOT checked, because {program} is not here: {way}")
+
+
 def run(arguments: list[str], **more: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(arguments, capture_output=True, text=True, **more)
 

@@ -25,7 +25,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from chart import CHART, ROOT, Failed, helm, nats_program, node_container, one, render, run, say
+from chart import CHART, ROOT, Failed, helm, nats_program, node_container, not_checked, one, render, run, say
 from nats_servers import NatsServers
 from pods import Pods
 
@@ -231,8 +231,7 @@ def check_rules() -> None:
         os.environ.get("PROMTOOL") or shutil.which("promtool") or str(ROOT / ".tools" / "bin" / "promtool")
     )
     if not os.access(promtool, os.X_OK):
-        say("rules: NOT checked, because promtool is not here: make prometheus")
-        return
+        return not_checked("rules", "promtool", "make prometheus")
     import yaml
 
     rules = [each for each in render(FINE["everything on"]) if each["kind"] == "PrometheusRule"]
@@ -303,8 +302,7 @@ def check_placement() -> None:
 def check_nats() -> None:
     program = nats_program()
     if not program:
-        say("nats: NOT checked, because nats-server is not here: make nats")
-        return
+        return not_checked("nats", "nats-server", "make nats")
     asked = 0
     for replicas in (1, 3):
         with tempfile.TemporaryDirectory() as folder:
@@ -317,7 +315,9 @@ def check_nats() -> None:
             finally:
                 servers.end()
     say("nats: one server starts, three find each other and take nobody else for a server")
-    say(f"nats: {asked} probes ran" if asked else "nats: the probes did NOT run, because wget is not here")
+    if not asked:
+        return not_checked("probes of nats", "wget", "install it")
+    say(f"nats: {asked} probes ran")
 
 
 def check_images() -> None:

@@ -22,6 +22,8 @@ pub struct Change {
     what: &'static str,
     /// Whose change it is; `None` where no tokens are needed, or when it is noted.
     author: Option<Author>,
+    /// Whether the request consents to what is refused otherwise.
+    forced: bool,
     /// The jobs that it consists of; empty if the path says it all.
     jobs: Vec<String>,
 }
@@ -36,12 +38,18 @@ pub struct Author {
 
 impl Change {
     pub fn new(what: &'static str, author: Option<Author>) -> Self {
-        Self { what, author, jobs: Vec::new() }
+        Self { what, author, forced: false, jobs: Vec::new() }
     }
 
     /// The same change, of which more is known by now.
     pub fn named(mut self, what: &'static str) -> Self {
         self.what = what;
+        self
+    }
+
+    /// The same change, asked for with `?force=true` or without.
+    pub fn forced(mut self, forced: bool) -> Self {
+        self.forced = forced;
         self
     }
 
@@ -55,7 +63,8 @@ impl Change {
         jobs.iter().find(is_noted)?;
         let author = Some(author()?);
         let jobs = jobs.iter().filter(is_noted).map(text_of).collect();
-        Some(Box::new(Self { what: "jobs that remove, hide or show entries were sent", author, jobs }))
+        let what = "jobs that remove, hide or show entries were sent";
+        Some(Box::new(Self { what, author, forced: false, jobs }))
     }
 
     /// Notes what came of it. What was refused before anything was changed is not noted.
@@ -84,6 +93,7 @@ impl Change {
                 client = client.map(tracing::field::display),
                 method = method.as_str(),
                 ?path,
+                force = self.forced.then_some(true),
                 jobs,
                 failed,
                 "{}",
@@ -174,8 +184,12 @@ mod tests {
             (logged(|| drop(change())), Some(LEFT)),
             (logged(|| change().finish::<()>(&Err(Problem::unknown_board()))), None),
             (logged(|| drop(Change::new("a board was dropped", None))), None),
+            (logged(|| change().forced(true).finish(&Ok(()))), Some("force=true")),
+            (logged(|| drop(change().forced(true))), Some("force=true")),
         ] {
             assert_eq!(lines.len(), usize::from(part.is_some()), "{lines:?}");
+            let says_force = lines.concat().contains("force");
+            assert_eq!(says_force, part == Some("force=true"), "{lines:?}");
             for part in part.iter().chain(&["a board was dropped", "token=\"game\"", "client=127.0.0.1"]) {
                 assert!(lines.first().is_none_or(|line| line.contains(part)), "{part} in {lines:?}");
             }

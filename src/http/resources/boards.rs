@@ -133,7 +133,7 @@ pub async fn put(call: Box<Call>) -> Result<Reply, Problem> {
     params.write_options(Wait::UntilApplied)?;
     let name = call.board_name()?;
     let (patch, may_drop) = (definition::parse(&call.body, &name)?, params.flag("force")?);
-    let change = call.begin_change("a board's definition was confirmed or changed");
+    let change = call.begin_change("a board's definition was confirmed or changed").forced(may_drop);
     let noted = |defined: &Result<DefinedBoard, Failure>| {
         let is_new = defined.as_ref().is_ok_and(|defined| defined.board.created);
         let change = if is_new { change.named("a board was created") } else { change };

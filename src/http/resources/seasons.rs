@@ -7,9 +7,10 @@ use crate::board::Definition;
 use crate::http::render::problem::Problem;
 use crate::http::render::reply::Reply;
 use crate::http::request::call::Call;
+use crate::http::request::change::Change;
 use crate::http::request::json_body::parse_body;
 use crate::http::request::params::Params;
-use crate::operations::{ChangedSeasons, SeasonChange, Wait};
+use crate::operations::{BoardChanges, ChangedSeasons, Failure, SeasonChange, Wait};
 use crate::types::{AsOf, BoardName, Timestamp, quoted};
 use crate::window::{Instance, Window};
 
@@ -17,6 +18,8 @@ use crate::window::{Instance, Window};
 const OPENED: &str = "a season of a board was opened";
 const MOVED: &str = "a planned season of a board was moved";
 const CANCELLED: &str = "a planned season of a board was cancelled";
+/// Of a request that was sent once more, as after a lost answer.
+const CONFIRMED: &str = "a season of a board was confirmed";
 
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -86,7 +89,8 @@ pub async fn open(call: Box<Call>) -> Result<Reply, Problem> {
     });
     let number = number.transpose()?;
     let change = SeasonChange::Open { number, at, force };
-    let ChangedSeasons { definition, token, changed } = change_of(&call, OPENED, &name, change).await?;
+    let opened = call.begin_change(OPENED).forced(force);
+    let ChangedSeasons { definition, token, changed } = change_of(&call, opened, &name, change).await?;
     // The one that was opened is the last that is planned.
     let seasons = definition.seasons.as_ref();
     let last = seasons.and_then(|seasons| seasons.planned(call.api.operations.now()).last().copied());
@@ -104,7 +108,7 @@ pub async fn move_planned(call: Box<Call>) -> Result<Reply, Problem> {
         Problem::bad_parameter(r#"the body must be an object such as {"at":"2026-12-01T00:00:00Z"}"#)
     })?;
     let change = SeasonChange::Move { number, at };
-    let ChangedSeasons { token, .. } = change_of(&call, MOVED, &name, change).await?;
+    let ChangedSeasons { token, .. } = change_of(&call, call.begin_change(MOVED), &name, change).await?;
     Ok(reply(&name, number, Some(at), &token))
 }
 
@@ -112,20 +116,26 @@ pub async fn cancel(call: Box<Call>) -> Result<Reply, Problem> {
     Params::parse(call.query(), &["wait"])?.write_options(Wait::UntilApplied)?;
     let (name, number) = (call.board_name()?, number_in_path(&call)?);
     let change = SeasonChange::Cancel { number };
-    let ChangedSeasons { token, .. } = change_of(&call, CANCELLED, &name, change).await?;
+    let ChangedSeasons { token, .. } = change_of(&call, call.begin_change(CANCELLED), &name, change).await?;
     Ok(reply(&name, number, None, &token))
 }
 
 /// # Arguments
-/// `what`: what the log says of it.
+/// `noted`: what the log says of it.
 async fn change_of(
     call: &Call,
-    what: &'static str,
+    noted: Change,
     name: &BoardName,
     change: SeasonChange,
 ) -> Result<ChangedSeasons, Problem> {
     let name = name.clone();
-    call.change_boards(what, move |boards| boards.change_seasons(name, change)).await
+    let noted = |made: &Result<ChangedSeasons, Failure>| {
+        let is_as_before = made.as_ref().is_ok_and(|made| !made.changed);
+        let noted = if is_as_before { noted.named(CONFIRMED) } else { noted };
+        noted.finish_operation(made);
+    };
+    let change = move |boards: BoardChanges| boards.change_seasons(name, change);
+    Ok(call.api.operations.change_boards(change, noted).await?)
 }
 
 /// # Arguments

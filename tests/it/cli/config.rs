@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::support::command::command;
 use crate::support::node::Node;
+use crate::support::tools::missing;
 
 struct Said {
     code: Option<i32>,
@@ -566,8 +567,7 @@ fn the_systemd_unit_is_valid() {
     let verify =
         std::process::Command::new("systemd-analyze").args(["verify", "--man=no"]).arg(&copy).output();
     let Ok(Output { status, stderr, .. }) = verify else {
-        println!("systemd-analyze is not here; the unit was only read");
-        return;
+        return missing("systemd-analyze", "systemd brings it, and looks at the unit by it");
     };
     let said = String::from_utf8_lossy(&stderr);
     let ours: Vec<_> = said.lines().filter(|line| line.contains("ranktree.service")).collect();

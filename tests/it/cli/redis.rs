@@ -12,7 +12,7 @@ use crate::support::client::{count_of, entry_path};
 use crate::support::command::command;
 use crate::support::nats::wait_until;
 use crate::support::node::Node;
-use crate::support::redis::server;
+use crate::support::tools::tool;
 
 const PASSWORD: &str = "s3cret";
 
@@ -33,7 +33,7 @@ impl Redis {
             let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
             let port = listener.local_addr().expect("it is bound").port();
             drop(listener);
-            let mut command = Command::new(server());
+            let mut command = Command::new(tool("redis-server"));
             command.args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--dir"]);
             command.arg(folder).args(arguments);
             command.args(["--requirepass", PASSWORD]).stdin(Stdio::null()).stdout(Stdio::null());
@@ -255,7 +255,7 @@ fn files_that_redis_writes_are_imported_as_the_set_is() {
     };
     let log = &whole_log(folder.path(), |part| run(part, "part", &["--key", "laps"]));
     let printed = folder.path().join("laps.csv");
-    let mut cli = Command::new(server().with_file_name("redis-cli"));
+    let mut cli = Command::new(tool("redis-server").with_file_name("redis-cli"));
     cli.args(["-p", &redis.port.to_string(), "--csv", "ZRANGE", "laps", "0", "-1", "WITHSCORES"]);
     let output = cli.env("REDISCLI_AUTH", PASSWORD).output().expect("redis-cli is beside redis-server");
     std::fs::write(&printed, output.stdout).expect("it can be written");

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use super::counts::{Side, count, counted, valgrind};
 use super::workload::{Access, Scores};
+use crate::support::tools::{left_out, missing};
 
 const FOLDER: &str = "RANKTREE_COUNTED_FOLDER";
 const CASE: &str = "RANKTREE_COUNTED_CASE";
@@ -17,7 +18,7 @@ const LIMITS: [(&str, f64, f64); 2] = [("uniform_distinct", 12_300.0, 37.0), ("z
 #[test]
 fn a_job_takes_no_more_instructions_and_cache_misses_than_it_did() {
     if cfg!(debug_assertions) {
-        println!("this is a build without optimisation; nothing was counted");
+        left_out("this is a build without optimisation, whose instructions are not counted");
         return;
     }
     for (case, instructions, misses) in LIMITS {
@@ -27,8 +28,7 @@ fn a_job_takes_no_more_instructions_and_cache_misses_than_it_did() {
             command.env(CASE, case).env(FOLDER, folder).env(APPLIED, applied.to_string());
         });
         let Some(counted) = counted else {
-            println!("Valgrind is not here: `make valgrind` unpacks it, nothing was counted");
-            return;
+            return missing("valgrind", "`make valgrind` unpacks it");
         };
         println!("{case}: {counted:?}");
         assert!(

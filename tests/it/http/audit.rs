@@ -59,6 +59,10 @@ fn removals_are_in_the_audit_log_by_whichever_route_they_come() {
     let told = lines_about_jobs(&node).concat();
     assert!((100..200).all(|n| told.contains(&format!("remove \"m{n}\" on \"a\""))), "{told}");
 
+    let named = || Some(json!({"name": "s1", "at": "2100-01-01T00:00:00Z"}));
+    let later = || Some(json!({"at": "2100-03-01T00:00:00Z"}));
+    let next = || Some(json!({"at": "2100-02-01T00:00:00Z"}));
+    // Seasons are asked for again as after a lost answer; without consent a second planned one is refused.
     for (method, path, body, what) in [
         (Method::DELETE, "/v1/boards/a/members/m6", None, "an entry was removed"),
         (Method::DELETE, "/v1/members/m7", None, "a member was removed from every board"),
@@ -71,11 +75,25 @@ fn removals_are_in_the_audit_log_by_whichever_route_they_come() {
             "entries of a board were removed",
         ),
         (Method::POST, "/v1/boards/b:clear", Some(json!({})), "entries of a board were removed"),
+        (
+            Method::PUT,
+            "/v1/boards/b?force=true",
+            Some(json!({"windows": ["all", "season"], "season": "manual"})),
+            "a board's definition was confirmed or changed",
+        ),
+        (Method::POST, "/v1/boards/b/seasons", named(), "a season of a board was opened"),
+        (Method::POST, "/v1/boards/b/seasons", named(), "a season of a board was confirmed"),
+        (Method::POST, "/v1/boards/b/seasons?force=true", next(), "a season of a board was opened"),
+        (Method::PUT, "/v1/boards/b/seasons/s2", later(), "a planned season of a board was moved"),
+        (Method::DELETE, "/v1/boards/b/seasons/s2", None, "a planned season of a board was cancelled"),
         (Method::DELETE, "/v1/boards/b", None, "a board was dropped"),
     ] {
+        let (of, query) = path.split_once('?').unwrap_or((path, ""));
         let count = |log: &str| {
-            let of_path = format!("path=\"{path}\"");
-            log.lines().filter(|line| line.contains(what) && line.contains(&of_path)).count()
+            let of_path = format!("path=\"{of}\"");
+            let is_it = |line: &&str| line.contains(what) && line.contains(&of_path);
+            let says_so = |line: &&str| line.contains(" force=true") == (query == "force=true");
+            log.lines().filter(is_it).filter(says_so).count()
         };
         let before = count(&node.log());
         let (status, answer) = client.send(method.clone(), path, body.as_ref()).expect("an answer");

@@ -16,8 +16,9 @@ use serde_json::{Value, json};
 use crate::support::client::Client;
 use crate::support::nats::Nats;
 use crate::support::node::Node;
-use crate::support::prometheus::{Expression, Prometheus, selectors, tool};
+use crate::support::prometheus::{Expression, Prometheus, selectors};
 use crate::support::redis::{ask, connect, listening_in, socket_in};
+use crate::support::tools::tool;
 use crate::support::write_service::GameService;
 
 /// Scrapes come every second here; a rate needs two of them.

@@ -14,6 +14,7 @@ use crate::operations::snapshots::fill;
 use crate::support::files::copy_folder;
 use crate::support::node::Node;
 use crate::support::snapshots::{content, restore, run, snapshot, text, verify};
+use crate::support::tools::left_out;
 
 pub const BOARD: &str = "arena";
 /// Nobody's number.
@@ -74,7 +75,7 @@ pub fn facts(folder: &Path) -> BTreeMap<PathBuf, (u32, u32, Vec<u8>)> {
 pub fn is_root() -> bool {
     let is_root = rustix::process::geteuid().is_root();
     if !is_root {
-        println!("not root: that nothing is done by root's rights is not tried");
+        left_out("that nothing is done by root's rights: only root can try it; `make test-root` does");
     }
     is_root
 }

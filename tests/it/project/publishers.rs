@@ -8,6 +8,7 @@ use serde_json::json;
 use crate::support::client::entry_path;
 use crate::support::nats::Nats;
 use crate::support::node::Node;
+use crate::support::tools::tool;
 
 /// The contract's members and their hashes.
 const VECTORS: [(&str, u32); 4] =
@@ -32,8 +33,7 @@ fn run(program: impl AsRef<Path>, arguments: &[&str]) -> String {
 }
 
 fn python(code: &str, arguments: &[&str]) -> String {
-    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join(".venv/bin/python");
-    run(program, &[&["-c", code], arguments].concat())
+    run(tool("python"), &[&["-c", code], arguments].concat())
 }
 
 #[test]

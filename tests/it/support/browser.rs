@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use crate::support::tools::missing;
+
 /// Far above what a page takes.
 const WITHIN: Duration = Duration::from_secs(120);
 const NAMES: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
@@ -36,12 +38,10 @@ fn program() -> Option<PathBuf> {
 }
 
 impl Browser {
-    /// `None`, and a line that says so, where there is no browser.
+    /// `None`, and a line that says so, where there is no browser; see [`missing`].
     pub fn start() -> Option<Self> {
         let Some(program) = program() else {
-            // Past what the test runner holds back.
-            let said = "skipped: there is no Chromium on this machine; `make browser` installs it\n";
-            std::io::stderr().write_all(said.as_bytes()).expect("it can be written");
+            missing("chromium", "`make browser` installs it");
             return None;
         };
         let folder = tempfile::tempdir().expect("a temporary directory");

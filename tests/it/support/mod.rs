@@ -1,5 +1,5 @@
 //! What the tests stand on: a node and its subcommands, a client, a nats-server, a model, the real jobs,
-//! random numbers, raw connections, tokens, a browser, a collector of traces.
+//! random numbers, raw connections, tokens, a browser, a collector of traces, programs of others.
 
 pub mod arena;
 pub mod browser;
@@ -32,5 +32,6 @@ pub mod slow_link;
 pub mod snapshots;
 pub mod toggled_link;
 pub mod tokens;
+pub mod tools;
 pub mod watch;
 pub mod write_service;

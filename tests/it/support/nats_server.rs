@@ -2,12 +2,13 @@
 
 use std::io::{BufRead as _, BufReader};
 use std::net::TcpListener;
-use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
+
+use crate::support::tools::tool;
 
 /// Far above what any start needs.
 const READY_TIMEOUT: Duration = Duration::from_secs(120);
@@ -62,9 +63,7 @@ impl NatsServer {
     }
 
     fn spawn(&mut self) -> Result<(), String> {
-        let here = Path::new(env!("CARGO_MANIFEST_DIR")).join(".venv/bin/nats-server");
-        let program = if here.exists() { here } else { PathBuf::from("nats-server") };
-        let mut command = Command::new(program);
+        let mut command = Command::new(tool("nats-server"));
         command.args(["-a", "127.0.0.1", "-p", &self.port.to_string()]).args(&self.arguments);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("nats-server is here; `make nats` installs it");

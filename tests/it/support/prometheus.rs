@@ -14,6 +14,7 @@ use tempfile::TempDir;
 
 use crate::support::client::Client;
 use crate::support::nats::wait_until;
+use crate::support::tools::tool;
 
 const TIMEOUT: Duration = Duration::from_secs(180);
 
@@ -160,12 +161,6 @@ impl Drop for Prometheus {
 pub struct Expression {
     pub place: String,
     pub query: String,
-}
-
-/// Prometheus or promtool.
-pub fn tool(name: &str) -> PathBuf {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR")).join(".tools/bin").join(name);
-    if here.exists() { here } else { PathBuf::from(name) }
 }
 
 /// The metrics of an expression, with their matchers.

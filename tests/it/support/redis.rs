@@ -7,6 +7,7 @@ use redis::{Client, Connection, Value};
 
 use crate::support::nats::wait_until;
 use crate::support::node::{Node, NodeSetup};
+use crate::support::tools::tool;
 
 /// A redis-server without a password, on a socket of its own.
 pub struct RedisServer {
@@ -19,7 +20,7 @@ impl RedisServer {
     /// `folder`: where its socket and its files are.
     pub fn start(folder: &Path) -> Self {
         let socket = folder.join("real.sock");
-        let mut command = Command::new(server());
+        let mut command = Command::new(tool("redis-server"));
         command.args(["--port", "0", "--save", "", "--unixsocket"]).arg(&socket).arg("--dir").arg(folder);
         command.stdin(Stdio::null()).stdout(Stdio::null());
         let child = command.spawn().expect("redis-server is here; `make redis` installs it");
@@ -36,12 +37,6 @@ impl Drop for RedisServer {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
-}
-
-/// The one that `make redis` installs, or the system's.
-pub fn server() -> PathBuf {
-    let venv = Path::new(env!("CARGO_MANIFEST_DIR")).join(".venv/bin/redis-server");
-    if venv.exists() { venv } else { PathBuf::from("redis-server") }
 }
 
 /// The socket of a node in a folder.

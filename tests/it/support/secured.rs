@@ -3,13 +3,14 @@
 use std::fs;
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use async_nats::{Client, ConnectOptions};
 use tempfile::TempDir;
 
 use crate::support::nats::wait_until;
+use crate::support::tools::tool;
 
 pub struct Secured {
     child: Option<Child>,
@@ -45,10 +46,8 @@ impl Secured {
         );
         let path = folder.join("server.conf");
         fs::write(&path, own + config).expect("the configuration can be written");
-        let here = Path::new(env!("CARGO_MANIFEST_DIR")).join(".venv/bin/nats-server");
-        let program = if here.exists() { here } else { PathBuf::from("nats-server") };
         let log = fs::File::create(folder.join("server.log")).expect("the log can be written");
-        let mut command = Command::new(program);
+        let mut command = Command::new(tool("nats-server"));
         command.arg("-c").arg(path).stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
         for user in ["NODE", "GAME", "REJECTS"] {
             command.env(format!("RANKTREE_{user}_PASSWORD"), format!("\"{}-secret\"", user.to_lowercase()));
