@@ -425,6 +425,10 @@ type EntryWritten struct {
 	Changed  bool      `json:"changed"`
 	Entry    *Entry    `json:"entry"`
 	Previous *Previous `json:"previous"`
+	// With the parameter `windows`: the member's entries right after the write, by the names that were
+	// asked for; `null` where the job has entered no instance, and for all of it if the entries cannot be
+	// read.
+	Windows map[string]Entry `json:"windows"`
 	// The shards that did not answer; none if the entries kept changing while they were counted.
 	Missing []int64 `json:"missing"`
 }
@@ -474,6 +478,10 @@ type JobResult struct {
 	// For a job on several boards: the outcome on each. The `changed`, `entry` and `previous` next to it
 	// are those of the first board.
 	Boards map[string]Change `json:"boards"`
+	// With the parameter `windows`: the member's entries right after the write, by the names that were
+	// asked for; `null` where the job has entered no instance, and for all of it if the entries cannot be
+	// read.
+	Windows map[string]Entry `json:"windows"`
 	// The shards that did not answer; none if the entries kept changing while they were counted.
 	Missing []int64 `json:"missing"`
 	// Boards.
@@ -545,7 +553,9 @@ type Entry struct {
 	Hidden bool `json:"hidden"`
 	// Present with `hidden=true`, of an entry that is kept and not listed, because it is beyond the
 	// board's `capacity`. `rank`, `position` and the counts are those among all entries that are kept.
-	BeyondCapacity bool `json:"beyond_capacity"`
+	BeyondCapacity bool       `json:"beyond_capacity"`
+	ReachedAt      *time.Time `json:"reached_at"`
+	Version        *uint64    `json:"version"`
 }
 
 // EntryByWindow: a member's entries in several windows of a board.
@@ -1343,7 +1353,8 @@ type PutMemberQuery struct {
 	// Names of windows or instances, joined by commas, at most 64, in place of `window`. The answer has
 	// the member's entries there as `windows`, read right after the job, so that it tells which instances
 	// the job has entered: a window's name, and `*` for each, stands for the instance that the job's own
-	// time falls in, and is `null` if that was closed or had not begun. With `wait=applied` only.
+	// time falls in, and is `null` if that was closed or had not begun. With `wait=applied` only. Of
+	// several jobs each names one board, and the answer shows up to 1,000 entries.
 	Windows string `query:"windows"`
 }
 
@@ -1403,6 +1414,12 @@ type MemberQuery struct {
 	// Names of windows or instances, joined by commas, at most 64, in place of `window`. `*` asks for the
 	// current instance of each window of the board.
 	Windows string `query:"windows"`
+	// Whether an entry has `reached_at`, the time at which the score was reached, on boards where it
+	// orders ties. A copy of a board needs it to keep the order of ties. `updated_at` may be later.
+	ReachedAt bool `query:"reached_at"`
+	// Whether an entry has `version`, the greatest one of the jobs that it took, if any had one. A copy of
+	// a board needs it to refuse what the board would refuse.
+	Version bool `query:"version"`
 }
 
 // DeleteEverywhereQuery is what `delete_everywhere` may be asked with.
@@ -1472,6 +1489,12 @@ type JobsQuery struct {
 	// `changed`: the answer says of each job only whether it changed anything, without `entry` and
 	// `previous`. Use it for a short answer if these are not needed. It has no effect on 202.
 	Results string `query:"results"`
+	// Names of windows or instances, joined by commas, at most 64, in place of `window`. The answer has
+	// the member's entries there as `windows`, read right after the job, so that it tells which instances
+	// the job has entered: a window's name, and `*` for each, stands for the instance that the job's own
+	// time falls in, and is `null` if that was closed or had not begun. With `wait=applied` only. Of
+	// several jobs each names one board, and the answer shows up to 1,000 entries.
+	Windows string `query:"windows"`
 }
 
 // AroundQuery is what `around` may be asked with.
@@ -1586,11 +1609,11 @@ type TopQuery struct {
 	Cursor string `query:"cursor"`
 	// The end to begin at, `top` by default. With a cursor it may be left out. One of `top`, `bottom`.
 	From string `query:"from"`
-	// Whether entries have `reached_at`, the time at which the score was reached, on boards where it
+	// Whether an entry has `reached_at`, the time at which the score was reached, on boards where it
 	// orders ties. A copy of a board needs it to keep the order of ties. `updated_at` may be later.
 	ReachedAt bool `query:"reached_at"`
-	// Whether entries have `version`, the greatest one of the jobs that they took, if any had one. A copy
-	// of a board needs it to refuse what the board would refuse.
+	// Whether an entry has `version`, the greatest one of the jobs that it took, if any had one. A copy of
+	// a board needs it to refuse what the board would refuse.
 	Version bool `query:"version"`
 	// The name of a window of the board, and not `all`: each entry has `movement`, how many positions it
 	// has climbed since the current instance of that window began. It is exact at the answer's `as_of`.

@@ -169,7 +169,7 @@ impl Fits<'_> {
         let marker = self.marker.filter(|_| !self.lost.contains(&shard));
         let next = next_identity(shard, marker, found, self.of(shard));
         if self.of(shard) == Fit::Adopted {
-            tracing::warn!(%shard, "the shard's data are taken as they are, because of --adopt; remove it from the next start");
+            tracing::warn!(%shard, "the shard's data are taken as they are, because of --adopt: what was written since is lost, and a board that was dropped since is there again on this shard; remove the flag from the next start, and look at /v1/boards");
         }
         let is_recorded = marker.is_some_and(|marker| marker.shards.contains_key(&shard));
         if self.of(shard) == Fit::Streamed && is_recorded && next.lineage != found.lineage {

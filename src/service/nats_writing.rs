@@ -87,13 +87,13 @@ impl NatsWrites {
 
 /// The answer with entries if it is small enough, and without them otherwise.
 fn answer(written: Written, bytes_max: usize) -> Result<Vec<u8>, Problem> {
-    let answer = reply_of_jobs(&written, Wait::UntilApplied).map(Reply::into_body);
+    let answer = reply_of_jobs(&written, Wait::UntilApplied, |_, _| {}).map(Reply::into_body);
     let bytes = answer.as_ref().map_or_else(|problem| problem.to_json().len(), Vec::len);
     if bytes <= bytes_max {
         return answer;
     }
     let results = written.results.into_iter().map(JobResult::without_entries).collect();
-    reply_of_jobs(&Written { results, ..written }, Wait::UntilApplied).map(Reply::into_body)
+    reply_of_jobs(&Written { results, ..written }, Wait::UntilApplied, |_, _| {}).map(Reply::into_body)
 }
 
 impl WriteHandler for NatsWrites {

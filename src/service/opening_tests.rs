@@ -165,9 +165,11 @@ fn files_of(folder: &Path) -> BTreeMap<std::path::PathBuf, Vec<u8>> {
     let mut files = BTreeMap::new();
     for entry in std::fs::read_dir(folder).expect("readable") {
         let path = entry.expect("readable").path();
-        match path.is_dir() {
-            true => files.extend(files_of(&path)),
-            false => drop(files.insert(path.clone(), std::fs::read(&path).expect("readable"))),
+        if path.is_dir() {
+            files.extend(files_of(&path));
+        } else {
+            let bytes = std::fs::read(&path).expect("readable");
+            files.insert(path, bytes);
         }
     }
     files

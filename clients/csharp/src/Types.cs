@@ -552,6 +552,12 @@ namespace Ranktree
         [JsonProperty("entry")] public Entry Entry { get; set; }
         [JsonProperty("previous")] public Previous Previous { get; set; }
         /// <summary>
+        /// With the parameter `windows`: the member's entries right after the write, by the names that were
+        /// asked for; `null` where the job has entered no instance, and for all of it if the entries cannot
+        /// be read.
+        /// </summary>
+        [JsonProperty("windows")] public IDictionary<string, Entry> Windows { get; set; }
+        /// <summary>
         /// The shards that did not answer; none if the entries kept changing while they were counted.
         /// </summary>
         [JsonProperty("missing")] public IList<long> Missing { get; set; }
@@ -622,6 +628,12 @@ namespace Ranktree
         /// it are those of the first board.
         /// </summary>
         [JsonProperty("boards")] public IDictionary<string, Change> Boards { get; set; }
+        /// <summary>
+        /// With the parameter `windows`: the member's entries right after the write, by the names that were
+        /// asked for; `null` where the job has entered no instance, and for all of it if the entries cannot
+        /// be read.
+        /// </summary>
+        [JsonProperty("windows")] public IDictionary<string, Entry> Windows { get; set; }
         /// <summary>
         /// The shards that did not answer; none if the entries kept changing while they were counted.
         /// </summary>
@@ -726,6 +738,8 @@ namespace Ranktree
         /// board's `capacity`. `rank`, `position` and the counts are those among all entries that are kept.
         /// </summary>
         [JsonProperty("beyond_capacity")] public bool? BeyondCapacity { get; set; }
+        [JsonProperty("reached_at")] public DateTimeOffset? ReachedAt { get; set; }
+        [JsonProperty("version")] public ulong? Version { get; set; }
     }
 
     /// <summary>A member's entries in several windows of a board.</summary>
@@ -1761,7 +1775,8 @@ namespace Ranktree
         /// has the member's entries there as `windows`, read right after the job, so that it tells which
         /// instances the job has entered: a window's name, and `*` for each, stands for the instance that
         /// the job's own time falls in, and is `null` if that was closed or had not begun. With
-        /// `wait=applied` only.
+        /// `wait=applied` only. Of several jobs each names one board, and the answer shows up to 1,000
+        /// entries.
         /// </summary>
         [JsonProperty("windows")] public string Windows { get; set; }
     }
@@ -1849,6 +1864,16 @@ namespace Ranktree
         /// the current instance of each window of the board.
         /// </summary>
         [JsonProperty("windows")] public string Windows { get; set; }
+        /// <summary>
+        /// Whether an entry has `reached_at`, the time at which the score was reached, on boards where it
+        /// orders ties. A copy of a board needs it to keep the order of ties. `updated_at` may be later.
+        /// </summary>
+        [JsonProperty("reached_at")] public bool? ReachedAt { get; set; }
+        /// <summary>
+        /// Whether an entry has `version`, the greatest one of the jobs that it took, if any had one. A
+        /// copy of a board needs it to refuse what the board would refuse.
+        /// </summary>
+        [JsonProperty("version")] public bool? Version { get; set; }
     }
 
     /// <summary>What `delete_everywhere` may be asked with.</summary>
@@ -1952,6 +1977,15 @@ namespace Ranktree
         /// `previous`. Use it for a short answer if these are not needed. It has no effect on 202.
         /// </summary>
         [JsonProperty("results")] public string Results { get; set; }
+        /// <summary>
+        /// Names of windows or instances, joined by commas, at most 64, in place of `window`. The answer
+        /// has the member's entries there as `windows`, read right after the job, so that it tells which
+        /// instances the job has entered: a window's name, and `*` for each, stands for the instance that
+        /// the job's own time falls in, and is `null` if that was closed or had not begun. With
+        /// `wait=applied` only. Of several jobs each names one board, and the answer shows up to 1,000
+        /// entries.
+        /// </summary>
+        [JsonProperty("windows")] public string Windows { get; set; }
     }
 
     /// <summary>What `around` may be asked with.</summary>
@@ -2114,12 +2148,12 @@ namespace Ranktree
         /// </summary>
         [JsonProperty("from")] public string From { get; set; }
         /// <summary>
-        /// Whether entries have `reached_at`, the time at which the score was reached, on boards where it
+        /// Whether an entry has `reached_at`, the time at which the score was reached, on boards where it
         /// orders ties. A copy of a board needs it to keep the order of ties. `updated_at` may be later.
         /// </summary>
         [JsonProperty("reached_at")] public bool? ReachedAt { get; set; }
         /// <summary>
-        /// Whether entries have `version`, the greatest one of the jobs that they took, if any had one. A
+        /// Whether an entry has `version`, the greatest one of the jobs that it took, if any had one. A
         /// copy of a board needs it to refuse what the board would refuse.
         /// </summary>
         [JsonProperty("version")] public bool? Version { get; set; }

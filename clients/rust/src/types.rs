@@ -1047,6 +1047,11 @@ pub struct EntryWritten {
     /// `previous`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub previous: Option<Previous>,
+    /// With the parameter `windows`: the member's entries right after the write, by the names that were
+    /// asked for; `null` where the job has entered no instance, and for all of it if the entries cannot be
+    /// read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub windows: Option<BTreeMap<String, Option<Entry>>>,
     /// The shards that did not answer; none if the entries kept changing while they were counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub missing: Option<Vec<u64>>,
@@ -1103,6 +1108,11 @@ pub struct JobResult {
     /// are those of the first board.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub boards: Option<BTreeMap<String, BoardResult>>,
+    /// With the parameter `windows`: the member's entries right after the write, by the names that were
+    /// asked for; `null` where the job has entered no instance, and for all of it if the entries cannot be
+    /// read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub windows: Option<BTreeMap<String, Option<Entry>>>,
     /// The shards that did not answer; none if the entries kept changing while they were counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub missing: Option<Vec<u64>>,
@@ -1203,6 +1213,12 @@ pub struct Entry {
     /// `capacity`. `rank`, `position` and the counts are those among all entries that are kept.
     #[serde(default)]
     pub beyond_capacity: bool,
+    /// `reached_at`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reached_at: Option<Time>,
+    /// `version`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<u64>,
 }
 
 /// A member's entries in several windows of a board.
@@ -2360,7 +2376,8 @@ impl<A> Request<PutMemberQuery, A> {
     /// Names of windows or instances, joined by commas, at most 64, in place of `window`. The answer has the
     /// member's entries there as `windows`, read right after the job, so that it tells which instances the
     /// job has entered: a window's name, and `*` for each, stands for the instance that the job's own time
-    /// falls in, and is `null` if that was closed or had not begun. With `wait=applied` only.
+    /// falls in, and is `null` if that was closed or had not begun. With `wait=applied` only. Of several
+    /// jobs each names one board, and the answer shows up to 1,000 entries.
     pub fn windows(mut self, windows: impl Into<String>) -> Self {
         self.query.windows = Some(windows.into());
         self
@@ -2416,6 +2433,8 @@ pub struct MemberQuery {
     pub(crate) movement: Option<Window>,
     pub(crate) hidden: Option<bool>,
     pub(crate) windows: Option<String>,
+    pub(crate) reached_at: Option<bool>,
+    pub(crate) version: Option<bool>,
 }
 
 impl Query for MemberQuery {
@@ -2424,6 +2443,8 @@ impl Query for MemberQuery {
         pairs.put("movement", self.movement.as_ref());
         pairs.put("hidden", self.hidden.as_ref());
         pairs.put("windows", self.windows.as_ref());
+        pairs.put("reached_at", self.reached_at.as_ref());
+        pairs.put("version", self.version.as_ref());
     }
 }
 
@@ -2456,6 +2477,20 @@ impl<A> Request<MemberQuery, A> {
     /// current instance of each window of the board.
     pub fn windows(mut self, windows: impl Into<String>) -> Self {
         self.query.windows = Some(windows.into());
+        self
+    }
+
+    /// Whether an entry has `reached_at`, the time at which the score was reached, on boards where it orders
+    /// ties. A copy of a board needs it to keep the order of ties. `updated_at` may be later.
+    pub fn reached_at(mut self, reached_at: bool) -> Self {
+        self.query.reached_at = Some(reached_at);
+        self
+    }
+
+    /// Whether an entry has `version`, the greatest one of the jobs that it took, if any had one. A copy of
+    /// a board needs it to refuse what the board would refuse.
+    pub fn version(mut self, version: bool) -> Self {
+        self.query.version = Some(version);
         self
     }
 }
@@ -2566,12 +2601,14 @@ impl<A> Request<MemberBoardsQuery, A> {
 pub struct JobsQuery {
     pub(crate) wait: Option<Wait>,
     pub(crate) results: Option<Results>,
+    pub(crate) windows: Option<String>,
 }
 
 impl Query for JobsQuery {
     fn write(&self, pairs: &mut Pairs) {
         pairs.put("wait", self.wait.as_ref());
         pairs.put("results", self.results.as_ref());
+        pairs.put("windows", self.windows.as_ref());
     }
 }
 
@@ -2588,6 +2625,16 @@ impl<A> Request<JobsQuery, A> {
     /// `previous`. Use it for a short answer if these are not needed. It has no effect on 202.
     pub fn results(mut self, results: Results) -> Self {
         self.query.results = Some(results);
+        self
+    }
+
+    /// Names of windows or instances, joined by commas, at most 64, in place of `window`. The answer has the
+    /// member's entries there as `windows`, read right after the job, so that it tells which instances the
+    /// job has entered: a window's name, and `*` for each, stands for the instance that the job's own time
+    /// falls in, and is `null` if that was closed or had not begun. With `wait=applied` only. Of several
+    /// jobs each names one board, and the answer shows up to 1,000 entries.
+    pub fn windows(mut self, windows: impl Into<String>) -> Self {
+        self.query.windows = Some(windows.into());
         self
     }
 }
@@ -2730,15 +2777,15 @@ impl<A> Request<TopQuery, A> {
         self
     }
 
-    /// Whether entries have `reached_at`, the time at which the score was reached, on boards where it orders
+    /// Whether an entry has `reached_at`, the time at which the score was reached, on boards where it orders
     /// ties. A copy of a board needs it to keep the order of ties. `updated_at` may be later.
     pub fn reached_at(mut self, reached_at: bool) -> Self {
         self.query.reached_at = Some(reached_at);
         self
     }
 
-    /// Whether entries have `version`, the greatest one of the jobs that they took, if any had one. A copy
-    /// of a board needs it to refuse what the board would refuse.
+    /// Whether an entry has `version`, the greatest one of the jobs that it took, if any had one. A copy of
+    /// a board needs it to refuse what the board would refuse.
     pub fn version(mut self, version: bool) -> Self {
         self.query.version = Some(version);
         self

@@ -58,8 +58,7 @@ then a job that hides the member, or in CSV both in one row. A running service t
 refuses a board that is defined differently, so that ranks come out equal. The order of ties comes out equal, too: it is the \
 order of at, the time at which the score was reached, and then of ids. On boards where only ids order ties, at is the time of \
 the entry's last change. Of an entry whose at and updated_at differ an import makes two jobs. Entries beyond the board's capacity are left out, and so are the \
-versions of removed entries, which refuse late jobs; of a hidden entry, a running service tells neither its version nor its place \
-among ties.
+versions of removed entries, which refuse late jobs.
 
 With --profiles, the profile of each member on the board is a job of its own before the member's first row, which an import \
 applies. Members that are on no board are left out.

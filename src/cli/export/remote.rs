@@ -199,7 +199,8 @@ impl Remote {
 
     fn hidden_entry(&self, board: &BoardName, member: &str) -> Result<Option<Row<'static>>, Failure> {
         let member = utf8_percent_encode(member, NON_ALPHANUMERIC);
-        let url = format!("{}/members/{member}?hidden=true{}", self.url(board), self.parameters);
+        let copied = "hidden=true&reached_at=true&version=true";
+        let url = format!("{}/members/{member}?{copied}{}", self.url(board), self.parameters);
         match self.service.get(&url) {
             Ok(answer) => {
                 let row = page_json::read_row(&answer).map_err(|_| no_ranktree(&url))?;

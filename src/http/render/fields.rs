@@ -175,11 +175,23 @@ pub fn copied_entries(object: &mut Object<'_>, entries: &[Listed], parts: Copied
             Some(reached_at) => object.time("reached_at", *reached_at),
             None => {}
         }
-        if let Some(version) = entry.version.filter(|_| parts.version) {
-            object.count("version", version);
-        }
+        version(&mut object, entry, parts);
         object.end();
     });
+}
+
+/// The same of one entry, behind what is shown of it.
+pub fn copied_parts(object: &mut Object<'_>, entry: &Listed, parts: CopiedParts) {
+    if let Some(reached_at) = entry.reached_at.filter(|_| parts.reached_at) {
+        object.time("reached_at", reached_at);
+    }
+    version(object, entry, parts);
+}
+
+fn version(object: &mut Object<'_>, entry: &Listed, parts: CopiedParts) {
+    if let Some(version) = entry.version.filter(|_| parts.version) {
+        object.count("version", version);
+    }
 }
 
 pub fn next_cursor(object: &mut Object<'_>, board: &str, instance: Instance, next: Option<&PageCursor>) {

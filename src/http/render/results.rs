@@ -98,10 +98,13 @@ pub fn accepted(token: &AsOf) -> Reply {
 
 /// The answer to the jobs.
 ///
+/// # Arguments
+/// `more`: writes what else is told of a job, behind its result.
+///
 /// # Errors
 /// When some of them may not have been applied. The problem has what came of each.
-pub fn reply(written: &Written, wait: Wait) -> Result<Reply, Problem> {
-    let members = |object: &mut Object<'_>| write_results(object, &written.token, &written.results);
+pub fn reply(written: &Written, wait: Wait, more: impl Fn(usize, &mut Object<'_>)) -> Result<Reply, Problem> {
+    let members = |object: &mut Object<'_>| write_results(object, &written.token, &written.results, &more);
     let failed = written.results.iter().find_map(|result| match result {
         JobResult::Failed(why) => Some(why.clone()),
         _ => None,
@@ -120,15 +123,21 @@ pub fn reply(written: &Written, wait: Wait) -> Result<Reply, Problem> {
     }
 }
 
-fn write_results(object: &mut Object<'_>, token: &AsOf, results: &[JobResult]) {
+fn write_results(
+    object: &mut Object<'_>,
+    token: &AsOf,
+    results: &[JobResult],
+    more: &impl Fn(usize, &mut Object<'_>),
+) {
     // Where no shard took a job there is nothing to wait for, and an empty token is not valid.
     if !token.0.is_empty() {
         object.plain("token", token);
     }
     let mut repeated = Repeated::default();
-    object.array("results", results, |out, result| {
+    object.array("results", results.iter().enumerate(), |out, (index, result)| {
         let mut object = Object::begin(out);
         write_result(&mut object, result, &mut repeated);
+        more(index, &mut object);
         object.end();
     });
 }

@@ -7,21 +7,37 @@ use crate::http::render::results::reply;
 use crate::http::request::call::Call;
 use crate::http::request::job_list::{check_numbers, decode, errors};
 use crate::http::request::params::{Params, WRITES};
+use crate::http::resources::entered::{EnteredInstances, WindowsAsked};
 use crate::job::{Job, Targets};
 use crate::types::BoardName;
 
 pub async fn post(call: Box<Call>) -> Result<Reply, Problem> {
-    let options = Params::parse(call.query(), &WRITES)?.write_options(call.api.operations.default_wait())?;
+    let params = Params::parse(call.query(), &[&WRITES[..], &["windows"]].concat())?;
+    let options = params.write_options(call.api.operations.default_wait())?;
+    let windows = WindowsAsked::of(&params, options)?;
     let jobs = decode(&call.body, |job| check_numbers(&call.api.operations, job))?;
     if let Some(grant) = call.confined_to() {
         check_boards(grant, &jobs).inspect_err(|problem| call.note_refusal(problem))?;
     }
+    if let Some(windows) = &windows {
+        windows.check(&jobs)?;
+    }
+    let entered = windows.map(|windows| EnteredInstances::of(&call, &jobs, windows));
     let change = call.begin_jobs(&jobs);
     let written = call.write(jobs, options).await;
     if let Some(change) = change {
         change.finish(&written);
     }
-    reply(&written?, options.wait)
+    let written = written?;
+    let entered = match entered {
+        Some(entered) => Box::pin(entered.read(&call, &written)).await,
+        None => Vec::new(),
+    };
+    reply(&written, options.wait, |index, object| {
+        if let Some(entered) = entered.get(index) {
+            entered.write(object);
+        }
+    })
 }
 
 /// Refuses all jobs if one of them touches a board that the token may not touch, or a profile.

@@ -1,12 +1,11 @@
 //! A member's entry: to read, to write, to remove; its neighbours, its friends, and its other boards.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use smallvec::smallvec;
 
 use crate::board::Definition;
-use crate::http::render::fields;
+use crate::http::render::fields::{self, CopiedParts};
 use crate::http::render::json::{self, Object};
 use crate::http::render::problem::Problem;
 use crate::http::render::repeated::Repeated;
@@ -15,37 +14,41 @@ use crate::http::render::results::{accepted, write_result};
 use crate::http::request::call::Call;
 use crate::http::request::job_list::check_numbers;
 use crate::http::request::json_body::{BATCH_MAX, parse_list};
-use crate::http::request::params::{Params, TIMEOUT_MS, WRITES, board_name, invalid_value, list_of, number};
+use crate::http::request::params::{Params, WRITES, board_name, invalid_value, list_of, number};
+use crate::http::resources::entered::{EnteredInstances, WindowsAsked, entry_by_window};
 use crate::http::resources::hidden::asks_for_hidden;
 use crate::job::{Job, Op, Targets};
-use crate::operations::{JobResult, JobTimes, Wait, WriteOptions, entered};
+use crate::operations::{JobResult, Wait, WriteOptions};
 use crate::query::{
-    Around, AroundMember, BoardSelection, InstanceAsked, LookupMembers, MemberEntry, MemberOf,
-    MemberOnBoards, NoBoard, ReadOptions, UnknownWindow, WindowChoice,
+    Around, AroundMember, BoardSelection, InstanceAsked, LookupMembers, MemberOf, MemberOnBoards, NoBoard,
+    WindowChoice,
 };
 use crate::state::TreeId;
-use crate::types::{AsOf, BoardName, Malformed, MemberId, Timestamp};
+use crate::types::{BoardName, Malformed, MemberId};
 use crate::window::{Instance, Window};
 use crate::wire;
 use crate::wire::lenient::text_of;
 
 /// The most neighbours on a side.
 pub const NEIGHBOURS_MAX: u64 = 500;
-/// The windows in which the answer of a write shows the entry: those of [`Params::windows`].
-type WindowsAsked = Option<Arc<[(String, WindowChoice)]>>;
-
 /// The parameters of a write of one entry.
 const PUT_PARAMS: [&str; 3] = ["wait", "results", "windows"];
 /// Neighbours on a side when the request does not say.
 pub const NEIGHBOURS: u64 = 4;
 
 pub async fn get(call: Box<Call>) -> Result<Reply, Problem> {
-    let (params, accuracy) = call.read_params_with_accuracy(&["movement", "hidden", "windows"]).await?;
+    let named = ["movement", "hidden", "windows", "reached_at", "version"];
+    let (params, accuracy) = call.read_params_with_accuracy(&named).await?;
+    let parts = CopiedParts { reached_at: params.flag("reached_at")?, version: params.flag("version")? };
     let hidden = asks_for_hidden(&call, &params)?;
     if let Some(windows) = params.windows()? {
         accuracy.check_exact()?;
         if params.movement()?.is_some() {
             return Err(Problem::bad_parameter("movement and windows are both given; give one of them"));
+        }
+        if parts != CopiedParts::default() {
+            let detail = "reached_at and version are of one entry; give window in place of windows";
+            return Err(Problem::bad_parameter(detail));
         }
         let entries = entry_by_window(&call, call.board_name()?, call.member()?, windows, hidden).await?;
         return Ok(Reply::object(|object| {
@@ -64,95 +67,25 @@ pub async fn get(call: Box<Call>) -> Result<Reply, Problem> {
     call.api.operations.check_home_replied(&call.reading, &member)?;
     let entry = match answer.body {
         Some(entry) => entry,
-        None if hidden => return hidden_entry(&call, &answer.definition, answer.instance).await,
+        None if hidden => return hidden_entry(&call, &answer.definition, answer.instance, parts).await,
         None => return Err(Problem::unknown_member_of(&answer.definition)),
     };
     Ok(Reply::object(|object| {
         let window = fields::instance_name(answer.instance);
         fields::entry(object, call.board(), &window, &entry, &answer.as_of);
+        fields::copied_parts(object, &entry.listed, parts);
         errors.write(object, 0);
         call.write_freshness(object);
     }))
 }
 
-/// A member's entries in several windows of a board, at one moment.
-struct EntryByWindow {
-    as_of: AsOf,
-    /// By the names that were asked for.
-    entries: Vec<(String, Option<(BoardName, MemberEntry)>)>,
-}
-
-impl EntryByWindow {
-    fn write(&self, object: &mut Object<'_>) {
-        let mut windows = object.object("windows");
-        for (asked, entry) in &self.entries {
-            match entry {
-                None => windows.null(asked),
-                Some((name, entry)) => {
-                    let (board, instance) = name.split();
-                    let mut object = windows.object(asked);
-                    let instance = instance.unwrap_or(Window::All.name());
-                    fields::entry(&mut object, board, instance, entry, &self.as_of);
-                    object.end();
-                }
-            }
-        }
-        windows.end();
-    }
-}
-
-/// # Arguments
-/// `windows`: those of [`Params::windows`].
-///
-/// # Errors
-/// When there is no such board, it has no such window, or the member has an entry in none of them; when some
-/// shard does not reply.
-async fn entry_by_window(
-    call: &Call,
-    board: BoardName,
-    member: MemberId,
-    windows: Vec<(String, WindowChoice)>,
-    hidden: bool,
-) -> Result<EntryByWindow, Problem> {
-    let known = call
-        .api
-        .operations
-        .registry
-        .get(board.as_str())
-        .ok_or_else(|| call.api.operations.no_board(NoBoard::Unknown))?;
-    let of_board = known.definition.windows.iter();
-    let asked = if windows.is_empty() {
-        of_board.map(|window| (window.name().to_owned(), WindowChoice::Current(*window))).collect()
-    } else {
-        windows
-    };
-    for (_, choice) in &asked {
-        let instance = InstanceAsked { choice: *choice, ..call.instance_asked() };
-        if let Err(why @ UnknownWindow::NotOfBoard { .. }) = instance.of(&known.definition) {
-            return Err(Problem::unknown_window(&why));
-        }
-    }
-    let choices = asked.iter().map(|(_, choice)| *choice).collect();
-    let (boards, instance) = (BoardSelection::Named(vec![board]), call.instance_asked());
-    let reading = MemberOnBoards { member: member.clone(), boards, instance, windows: Some(choices), hidden };
-    let answer = call.ask_with_metadata(reading).await?;
-    call.api.operations.check_home_replied(&call.reading, &member)?;
-    if answer.entries.is_empty() {
-        return Err(Problem::unknown_member_of(&known.definition));
-    }
-    let found = |choice: WindowChoice| {
-        let is_of = |(name, _): &&(BoardName, MemberEntry)| {
-            Instance::of_name_on_shards(name)
-                .is_some_and(|instance| choice.may_be(&known.definition, instance))
-        };
-        answer.entries.iter().find(is_of).cloned()
-    };
-    let entries = asked.into_iter().map(|(name, choice)| (name, found(choice))).collect();
-    Ok(EntryByWindow { as_of: answer.as_of, entries })
-}
-
 /// The entry of a member that is not listed, if it is hidden or beyond the capacity.
-async fn hidden_entry(call: &Call, definition: &Definition, instance: Instance) -> Result<Reply, Problem> {
+async fn hidden_entry(
+    call: &Call,
+    definition: &Definition,
+    instance: Instance,
+    parts: CopiedParts,
+) -> Result<Reply, Problem> {
     let asked = InstanceAsked { choice: WindowChoice::Named(instance), ..call.instance_asked() };
     let (member, boards) = (call.member()?, BoardSelection::Named(vec![call.board_name()?]));
     let asked =
@@ -163,6 +96,7 @@ async fn hidden_entry(call: &Call, definition: &Definition, instance: Instance) 
     Ok(Reply::object(|object| {
         let window = fields::instance_name(instance);
         fields::entry(object, call.board(), &window, entry, &answer.as_of);
+        fields::copied_parts(object, &entry.listed, parts);
         call.write_freshness(object);
     }))
 }
@@ -224,19 +158,15 @@ pub async fn lookup(call: Box<Call>) -> Result<Reply, Problem> {
 }
 
 /// The job of a write of one entry, and how it is answered.
-fn read_put(call: &Call) -> Result<(Vec<Job>, WriteOptions, WindowsAsked), Problem> {
+fn read_put(call: &Call) -> Result<(Vec<Job>, WriteOptions, Option<WindowsAsked>), Problem> {
     let params = Params::parse(call.query(), &PUT_PARAMS)?;
     let options = params.write_options(call.api.operations.default_wait())?;
-    let windows = params.windows()?;
-    if windows.is_some() && options.wait == Wait::UntilStored {
-        let detail = "windows is of the entry that the write leaves, so it takes wait=applied; add that";
-        return Err(Problem::bad_parameter(detail));
-    }
+    let windows = WindowsAsked::of(&params, options)?;
     let (board, member) = (call.board_name()?, call.member()?);
     let job = wire::decode_for(&call.body, board, member)
         .and_then(|job| check_numbers(&call.api.operations, &job).map(|()| job))
         .map_err(Problem::invalid_job)?;
-    Ok((vec![job], options, windows.map(Arc::from)))
+    Ok((vec![job], options, windows))
 }
 
 pub async fn put(call: Box<Call>) -> Result<Reply, Problem> {
@@ -290,78 +220,27 @@ async fn write_one(
     call: &Call,
     jobs: Vec<Job>,
     options: WriteOptions,
-    windows: WindowsAsked,
+    windows: Option<WindowsAsked>,
 ) -> Result<Reply, Problem> {
-    let at = jobs.first().and_then(|job| job.at);
-    let asked = windows.map(|windows| (windows, call.api.operations.now()));
+    let entered = windows.map(|windows| EnteredInstances::of(call, &jobs, windows));
     let written = call.write(jobs, options).await?;
+    let entered = match entered {
+        Some(entered) => Box::pin(entered.read(call, &written)).await,
+        None => Vec::new(),
+    };
     match written.results.into_iter().next() {
         Some(JobResult::Failed(why)) => Err(why.into()),
         Some(JobResult::Stored | JobResult::Parked) => Ok(accepted(&written.token)),
         Some(JobResult::Rejected(reject)) => Err(Problem::rejected_job(&reject)),
-        Some(result) => {
-            let entries = match asked {
-                Some((windows, began)) => {
-                    let message = message_time(&result, began, call.api.operations.now());
-                    let times = JobTimes { job: at.unwrap_or(message), message };
-                    Some(Box::pin(entries_after(call, &written.token, &windows, times)).await)
-                }
-                None => None,
-            };
-            Ok(Reply::object(|object| {
-                object.plain("token", &written.token);
-                write_result(object, &result, &mut Repeated::default());
-                match &entries {
-                    None => {}
-                    Some(Some(entries)) => entries.write(object),
-                    // What is applied is not answered with an error.
-                    Some(None) => object.null("windows"),
-                }
-            }))
-        }
+        Some(result) => Ok(Reply::object(|object| {
+            object.plain("token", &written.token);
+            write_result(object, &result, &mut Repeated::default());
+            if let Some(entered) = entered.first() {
+                entered.write(object);
+            }
+        })),
         None => Err(Problem::internal()),
     }
-}
-
-/// When the message of a job came that was sent after `began` and is applied `now`. An entry that it has
-/// changed says so.
-fn message_time(result: &JobResult, began: Timestamp, now: Timestamp) -> Timestamp {
-    let changed = match result {
-        JobResult::Applied { changes, .. } => changes.first().and_then(|change| change.entry.as_ref()),
-        _ => None,
-    };
-    let told = changed.map(|entry| entry.listed.updated_at);
-    told.filter(|time| (began..=now).contains(time)).unwrap_or(now)
-}
-
-/// A member's entries right after a write of the path's board, in the instances that the job has entered.
-/// `None`: they cannot be read.
-async fn entries_after(
-    call: &Call,
-    token: &AsOf,
-    windows: &[(String, WindowChoice)],
-    times: JobTimes,
-) -> Option<EntryByWindow> {
-    let deadline = Some(Instant::now() + Duration::from_millis(TIMEOUT_MS));
-    let options = ReadOptions { after: token.clone(), deadline, ..ReadOptions::default() };
-    call.begin_reads(options).await.ok()?;
-    let (board, member) = (call.board_name().ok()?, call.member().ok()?);
-    let known = call.api.operations.registry.get(board.as_str())?;
-    let entered = entered(&known.definition, windows, times);
-    let wanted: Vec<(String, WindowChoice)> =
-        entered.iter().filter_map(|(name, choice)| Some((name.clone(), (*choice)?))).collect();
-    let nothing = EntryByWindow { as_of: token.clone(), entries: Vec::new() };
-    let found = match entry_by_window(call, board, member, wanted, false).await {
-        Ok(entries) => entries,
-        Err(problem) if problem.code() == "unknown_member" => nothing,
-        Err(_) => return None,
-    };
-    let entry_of = |name: &str| found.entries.iter().find(|(known, _)| known == name)?.1.clone();
-    let entries = entered.into_iter().map(|(name, choice)| {
-        let entry = choice.and_then(|_| entry_of(&name));
-        (name, entry)
-    });
-    Some(EntryByWindow { entries: entries.collect(), as_of: found.as_of })
 }
 
 /// The boards of the parameter `boards`. There is at least one: whoever names none means something else.

@@ -6,8 +6,9 @@
 //!
 //! All that is due at a message is gone before the message does anything else: readers of what it has done
 //! find nothing of it. Where that is much, it is applied in several steps before the message's own. Readers
-//! of other boards are shown the message before meanwhile, and those of these boards wait. A limit keeps a message from taking all memory: later messages
-//! expire the rest, and until then a job takes it as gone, and a reader does not.
+//! of other boards are shown the message before meanwhile, and those of these boards wait. A limit keeps a
+//! message from taking all memory: later messages expire the rest, and until then a job takes it as gone, and
+//! a reader does not.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};

@@ -101,6 +101,9 @@ fn what_was_due_is_gone_with_the_write_that_comes_after(node: &Node) {
     }
 }
 
+/// What of an answer must not differ between two of one `as_of`.
+type Shown = fn(&Value) -> Value;
+
 /// Reads, in several ways, while thousands of entries expire: of one `as_of` there is one answer.
 fn what_expires_at_one_message_leaves_at_once(place: Place) {
     const MEMBERS: usize = 12_000;
@@ -122,7 +125,7 @@ fn what_expires_at_one_message_leaves_at_once(place: Place) {
     }
     ok(client.put("/v1/boards/other/members/m5", &json!({"score": 1})));
     ok(client.put("/v1/boards/daily/members/stays", &json!({"score": 10})));
-    let reads: [(&str, fn(&Value) -> Value); 3] = [
+    let reads: [(&str, Shown); 3] = [
         ("/v1/boards/daily/top?limit=1", |answer| answer["total"].clone()),
         ("/v1/boards/daily/rank?score=3", |answer| {
             json!([answer["better"], answer["tied"], answer["total"]])

@@ -19,6 +19,7 @@ at_each_place![
     a_new_instance_is_there_and_empty_before_any_job_has_come,
     an_answer_has_the_metadata_of_the_entry_that_it_shows,
     an_entry_is_read_in_several_windows_at_once_and_a_write_says_which_it_entered,
+    each_job_of_a_batch_says_which_instances_it_entered,
 ];
 
 const MEMBERS: u64 = 60;
@@ -297,6 +298,59 @@ fn an_answer_has_the_metadata_of_the_entry_that_it_shows(place: Place) {
         assert_eq!(answer["entry"]["meta"], json!({"car": "r4"}), "{answer}");
     }
     service.end();
+}
+
+fn each_job_of_a_batch_says_which_instances_it_entered(place: Place) {
+    let served = place.start(3);
+    let client = &served.client();
+    ok(client.put("/v1/boards/arena", &json!({"windows": ["all", "day"], "policy": "incr"})));
+    ok(client.put("/v1/boards/plain", &json!({})));
+    let job = |board: &str, member: &str, more: Value| {
+        let mut job = json!({"board": board, "member": member});
+        job.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
+        job
+    };
+    let late = ago(days(3)).to_string();
+    let jobs = json!([
+        job("arena", "now", json!({"score": 5})),
+        job("arena", "late", json!({"score": 7, "at": late})),
+        job("arena", "now", json!({"score": 2, "at": late})),
+        job("arena", "new", json!({"score": 1, "version": 2})),
+        job("arena", "new", json!({"score": 1, "version": 1})),
+        job("plain", "now", json!({"score": 3})),
+        json!({"member": "now", "op": "profile", "profile": {"n": 1}}),
+        job("arena", "gone", json!({"op": "remove"})),
+    ]);
+    for (results, again) in [("", false), ("&results=changed", true)] {
+        let answer = ok(client.post(&format!("/v1/jobs?windows=*&wait=applied{results}"), &jobs));
+        let results = answer["results"].as_array().expect("a list");
+        let score = |nth: usize, window: &str| &results[nth]["windows"][window]["score"];
+        // What it comes to is read after all of them.
+        let [now, all] = if again { [10, 14] } else { [5, 7] };
+        assert_eq!((score(0, "day"), score(0, "all")), (&json!(now), &json!(all)), "{answer}");
+        assert_eq!(results[1]["windows"]["day"], Value::Null, "{answer}");
+        assert_eq!(score(1, "all"), &json!(if again { 14 } else { 7 }), "{answer}");
+        assert_eq!(results[2]["windows"]["day"], Value::Null, "{answer}");
+        assert_eq!(score(2, "all"), &json!(all), "{answer}");
+        if !again {
+            assert_eq!(score(3, "day"), &json!(1), "{answer}");
+        }
+        assert_eq!(results[4]["rejected"], "stale_version", "{answer}");
+        assert_eq!((results[4].get("windows"), results[6].get("windows")), (None, None), "{answer}");
+        let plain = results[5]["windows"].as_object().expect("by name");
+        assert_eq!((plain.len(), &plain["all"]["score"]), (1, &json!(3)), "{answer}");
+        assert_eq!(results[7]["windows"], json!({"all": null, "day": null}), "{answer}");
+    }
+    let refused = |query: &str, jobs: &Value, code: &str, words: &str| {
+        let (status, problem) = client.post(&format!("/v1/jobs?{query}"), jobs);
+        assert_eq!((status, problem["code"].as_str()), (422, Some(code)), "{query}: {problem}");
+        assert!(problem["detail"].as_str().is_some_and(|detail| detail.contains(words)), "{problem}");
+    };
+    let several = json!([{"member": "m", "scores": {"arena": 1, "plain": 2}}]);
+    refused("windows=all&wait=applied", &several, "bad_parameter", "job 0 names several");
+    let many: Value = (0..501).map(|n| job("plain", &format!("m{n}"), json!({"score": 1}))).collect();
+    refused("windows=all,day&wait=applied", &many, "too_large", "send fewer jobs");
+    assert_eq!(client.get("/v1/boards/plain/members/m0").0, 404, "nothing of it was written");
 }
 
 fn an_entry_is_read_in_several_windows_at_once_and_a_write_says_which_it_entered(place: Place) {

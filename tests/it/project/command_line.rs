@@ -57,6 +57,7 @@ const OF_OTHERS: &[(&str, &str)] = &[
     ("batches", "benches"),
     ("bench", "cargo"),
     ("check", "sha256sum"),
+    ("locked-mode", "dotnet restore"),
     ("config", "prometheus"),
     ("csv", "redis-cli"),
     ("dupe-window", "nats"),

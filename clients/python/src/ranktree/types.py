@@ -505,6 +505,10 @@ class EntryWritten(TypedDict):
     """
     entry: NotRequired[Union[Entry, None]]
     previous: NotRequired[Union[Previous, None]]
+    windows: NotRequired[Union[Dict[str, Union[Entry, None]], None]]
+    """With the parameter `windows`: the member's entries right after the write, by the names that were asked
+    for; `null` where the job has entered no instance, and for all of it if the entries cannot be read.
+    """
     missing: NotRequired[List[int]]
     """The shards that did not answer; none if the entries kept changing while they were counted."""
 
@@ -560,6 +564,10 @@ class JobResult(TypedDict):
     boards: NotRequired[Union[Dict[str, Change], Dict[str, Changed]]]
     """For a job on several boards: the outcome on each. The `changed`, `entry` and `previous` next to it are
     those of the first board.
+    """
+    windows: NotRequired[Union[Dict[str, Union[Entry, None]], None]]
+    """With the parameter `windows`: the member's entries right after the write, by the names that were asked
+    for; `null` where the job has entered no instance, and for all of it if the entries cannot be read.
     """
     missing: NotRequired[List[int]]
     """The shards that did not answer; none if the entries kept changing while they were counted."""
@@ -638,6 +646,8 @@ class Entry(TypedDict):
     """Present with `hidden=true`, of an entry that is kept and not listed, because it is beyond the board's
     `capacity`. `rank`, `position` and the counts are those among all entries that are kept.
     """
+    reached_at: NotRequired[str]
+    version: NotRequired[int]
 
 
 class EntryByWindow(TypedDict):
@@ -1532,7 +1542,8 @@ class PutMemberQuery(TypedDict, total=False):
     """Names of windows or instances, joined by commas, at most 64, in place of `window`. The answer has the
     member's entries there as `windows`, read right after the job, so that it tells which instances the job
     has entered: a window's name, and `*` for each, stands for the instance that the job's own time falls
-    in, and is `null` if that was closed or had not begun. With `wait=applied` only.
+    in, and is `null` if that was closed or had not begun. With `wait=applied` only. Of several jobs each
+    names one board, and the answer shows up to 1,000 entries.
     """
 
 
@@ -1570,6 +1581,14 @@ class MemberQuery(Reading, total=False):
     windows: Union[str, None]
     """Names of windows or instances, joined by commas, at most 64, in place of `window`. `*` asks for the
     current instance of each window of the board.
+    """
+    reached_at: Union[bool, None]
+    """Whether an entry has `reached_at`, the time at which the score was reached, on boards where it orders
+    ties. A copy of a board needs it to keep the order of ties. `updated_at` may be later.
+    """
+    version: Union[bool, None]
+    """Whether an entry has `version`, the greatest one of the jobs that it took, if any had one. A copy of a
+    board needs it to refuse what the board would refuse.
     """
 
 
@@ -1622,6 +1641,13 @@ class JobsQuery(TypedDict, total=False):
     """`changed`: the answer says of each job only whether it changed anything, without `entry` and
     `previous`. Use it for a short answer if these are not needed. It has no effect on 202.
     """
+    windows: Union[str, None]
+    """Names of windows or instances, joined by commas, at most 64, in place of `window`. The answer has the
+    member's entries there as `windows`, read right after the job, so that it tells which instances the job
+    has entered: a window's name, and `*` for each, stands for the instance that the job's own time falls
+    in, and is `null` if that was closed or had not begun. With `wait=applied` only. Of several jobs each
+    names one board, and the answer shows up to 1,000 entries.
+    """
 
 
 class AroundQuery(Reading, total=False):
@@ -1659,12 +1685,12 @@ class TopQuery(Reading, total=False):
     from_: Union[Literal['top', 'bottom'], None]
     """The end to begin at, `top` by default. With a cursor it may be left out."""
     reached_at: Union[bool, None]
-    """Whether entries have `reached_at`, the time at which the score was reached, on boards where it orders
+    """Whether an entry has `reached_at`, the time at which the score was reached, on boards where it orders
     ties. A copy of a board needs it to keep the order of ties. `updated_at` may be later.
     """
     version: Union[bool, None]
-    """Whether entries have `version`, the greatest one of the jobs that they took, if any had one. A copy of
-    a board needs it to refuse what the board would refuse.
+    """Whether an entry has `version`, the greatest one of the jobs that it took, if any had one. A copy of a
+    board needs it to refuse what the board would refuse.
     """
     movement: Union[Literal['hour', 'day', 'week', 'month', 'season'], None]
     """The name of a window of the board, and not `all`: each entry has `movement`, how many positions it has

@@ -1,6 +1,6 @@
 //! Entries: one, its neighbours, a group's, a member's, and pages of a board.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::http::openapi::doc::Doc;
 use crate::http::openapi::operations::kinds::{read, read_board};
@@ -18,6 +18,25 @@ use crate::http::resources::members::NEIGHBOURS_MAX;
 const ENTRIES: &str = "Entries";
 const LISTS: &str = "Lists";
 
+fn reached_at() -> Value {
+    query(
+        "reached_at",
+        &json!({"type": "boolean", "default": false}),
+        "Whether an entry has `reached_at`, the time at which the score was reached, on boards where \
+         it orders ties. A copy of a board needs it to keep the order of ties. `updated_at` may be \
+         later.",
+    )
+}
+
+fn version() -> Value {
+    query(
+        "version",
+        &json!({"type": "boolean", "default": false}),
+        "Whether an entry has `version`, the greatest one of the jobs that it took, if any had one. A copy of \
+         a board needs it to refuse what the board would refuse.",
+    )
+}
+
 pub fn member() -> Doc {
     read_board(ENTRIES, "A member's entry")
         .describe(
@@ -28,6 +47,8 @@ pub fn member() -> Doc {
         .query(movement())
         .query(hidden())
         .query(windows("`*` asks for the current instance of each window of the board."))
+        .query(reached_at())
+        .query(version())
         .answer_as(
             200,
             "application/json",
@@ -121,19 +142,8 @@ pub fn top() -> Doc {
             &json!({"type": "string", "enum": ["top", "bottom"]}),
             "The end to begin at, `top` by default. With a cursor it may be left out.",
         ))
-        .query(query(
-            "reached_at",
-            &json!({"type": "boolean", "default": false}),
-            "Whether entries have `reached_at`, the time at which the score was reached, on boards where \
-             it orders ties. A copy of a board needs it to keep the order of ties. `updated_at` may be \
-             later.",
-        ))
-        .query(query(
-            "version",
-            &json!({"type": "boolean", "default": false}),
-            "Whether entries have `version`, the greatest one of the jobs that they took, if any had one. A copy of \
-             a board needs it to refuse what the board would refuse.",
-        ))
+        .query(reached_at())
+        .query(version())
         .query(movement())
         .answer(200, "Page", "A page.")
         .problem(422, "bad_cursor")

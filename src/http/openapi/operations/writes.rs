@@ -1,5 +1,7 @@
 //! Jobs.
 
+use serde_json::Value;
+
 use crate::http::openapi::doc::Doc;
 use crate::http::openapi::operations::kinds::write;
 use crate::http::openapi::parameters::windows;
@@ -17,12 +19,7 @@ pub fn put_member() -> Doc {
              member: then it counts once.",
         )
         .query(shared("results"))
-        .query(windows(
-            "The answer has the member's entries there as `windows`, read right after the job, so that it tells \
-             which instances the job has entered: a window's name, and `*` for each, stands for the instance \
-             that the job's own time falls in, and is `null` if that was closed or had not begun. With \
-             `wait=applied` only.",
-        ))
+        .query(entered())
         .body("EntryInput", true, "The job.")
         .answer(200, "EntryWritten", "It is applied and on disk.")
         .answer(202, "Accepted", "With NATS and without `wait=applied`: it is stored in the stream.")
@@ -31,6 +28,16 @@ pub fn put_member() -> Doc {
         .problem(422, "too_large")
         .problem(422, "too_many_boards")
         .problems(REJECTED)
+}
+
+/// The parameter `windows` of a write.
+fn entered() -> Value {
+    windows(
+        "The answer has the member's entries there as `windows`, read right after the job, so that it tells \
+         which instances the job has entered: a window's name, and `*` for each, stands for the instance \
+         that the job's own time falls in, and is `null` if that was closed or had not begun. With \
+         `wait=applied` only. Of several jobs each names one board, and the answer shows up to 1,000 entries.",
+    )
 }
 
 pub fn delete_member() -> Doc {
@@ -74,6 +81,7 @@ pub fn jobs() -> Doc {
              as this one with `wait=applied`."
         ))
         .query(shared("results"))
+        .query(entered())
         .body("Jobs", true, "The jobs.")
         .answer(200, "JobsWritten", "All jobs were applied or rejected, and what was applied is on disk.")
         .answer(202, "Accepted", "With NATS and without `wait=applied`: they are stored in their streams.")

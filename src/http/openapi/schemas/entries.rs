@@ -109,7 +109,10 @@ pub fn schemas() -> Value {
                 entry,
                 json!({})
             )),
-            with(rank_error(), [hidden()]),
+            with(
+                rank_error(),
+                [hidden(), json!({"reached_at": component("Time"), "version": component("Version")})]
+            ),
         ),
         "EntryByWindow": read_answer(
             "A member's entries in several windows of a board.",

@@ -156,11 +156,20 @@ pub fn answers() -> Value {
         "EntryWritten": {
             "description": "The outcome of the write.",
             "anyOf": [
-                object("With the entry.", with(json!({"token": component("Token")}), [change_fields()])),
-                object("With `results=changed`.", with(json!({"token": component("Token")}), [changed_field()])),
-                object(
+                object_with(
+                    "With the entry.",
+                    with(json!({"token": component("Token")}), [change_fields(), by_window()]),
+                    &["token", "changed", "entry", "previous"]
+                ),
+                object_with(
+                    "With `results=changed`.",
+                    with(json!({"token": component("Token")}), [changed_field(), by_window()]),
+                    &["token", "changed"]
+                ),
+                object_with(
                     "Other shards did not answer, so the ranks of the entry are not known.",
-                    with(json!({"token": component("Token")}), [changed_field(), missing_field()])
+                    with(json!({"token": component("Token")}), [changed_field(), missing_field(), by_window()]),
+                    &["token", "changed", "missing"]
                 )
             ]
         },
@@ -174,17 +183,17 @@ pub fn answers() -> Value {
             "anyOf": [
                 object_with(
                     "It was applied. `changed` is false if it left everything as it was.",
-                    with(change_fields(), [by_board("Change")]),
+                    with(change_fields(), [by_board("Change"), by_window()]),
                     &["changed", "entry", "previous"]
                 ),
                 object_with(
                     "The same, with `results=changed`.",
-                    with(changed_field(), [by_board("Changed")]),
+                    with(changed_field(), [by_board("Changed"), by_window()]),
                     &["changed"]
                 ),
                 object_with(
                     "It was applied, but other shards did not answer, so the ranks of its entry are not known.",
-                    with(changed_field(), [by_board("Changed"), missing_field()]),
+                    with(changed_field(), [by_board("Changed"), missing_field(), by_window()]),
                     &["changed", "missing"]
                 ),
                 object_with(
@@ -246,6 +255,17 @@ fn by_board(each: &str) -> Value {
             "type": "object", "additionalProperties": component(each),
             "description": "For a job on several boards: the outcome on each. The `changed`, `entry` and \
                             `previous` next to it are those of the first board."
+        }
+    })
+}
+
+/// What the parameter `windows` asks for.
+fn by_window() -> Value {
+    json!({
+        "windows": {
+            "type": ["object", "null"],
+            "description": "With the parameter `windows`: the member's entries right after the write, by the names that were asked for; `null` where the job has entered no instance, and for all of it if the entries cannot be read.",
+            "additionalProperties": {"anyOf": [component("Entry"), {"type": "null"}]}
         }
     })
 }
