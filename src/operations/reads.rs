@@ -32,6 +32,8 @@ const BOARD_HEARD_OF: Duration = Duration::from_secs(1);
 const BOARD_LOOK_INTERVAL: Duration = Duration::from_millis(10);
 /// What most entries take without their metadata: in an answer, and while that is made.
 const ENTRY_BYTES_EXPECTED: usize = 512;
+/// The same of a member on another board: the greatest name of a board is most of it.
+const COLUMN_BYTES_EXPECTED: usize = 320;
 
 /// A request that reads.
 pub struct Reading {
@@ -290,12 +292,24 @@ impl Operations {
         }
         // The most that the answer can come to, before any of its metadata is read.
         let each = ENTRY_BYTES_EXPECTED + MAX_METADATA_BYTES + if profiles { MAX_PROFILE_BYTES } else { 0 };
-        reading.in_progress.count_answer(missing_metadata(&mut answer) * each)?;
+        let mut columns = 0;
+        answer.each_entry_as_of(&mut |listed, _| columns += listed.columns.len());
+        let bytes = missing_metadata(&mut answer) * each + columns * COLUMN_BYTES_EXPECTED;
+        reading.in_progress.count_answer(bytes)?;
         drop(answer);
         // The disk blocks: off the threads that serve other connections.
         let (node, registry) = (Arc::clone(&self.node), Arc::clone(&self.registry));
         let again = move || with_metadata(&node, &registry, &asked, profiles);
         Ok(Box::pin(self.offload.read_disk(reading.in_progress.permit(), again)).await??)
+    }
+
+    /// Counts what an answer with columns comes to at most, before it is made.
+    ///
+    /// # Errors
+    /// When there is no room for it.
+    pub fn count_columns(&self, reading: &Reading, entries: usize, boards: usize) -> Result<(), Failure> {
+        let each = ENTRY_BYTES_EXPECTED + boards * COLUMN_BYTES_EXPECTED;
+        reading.in_progress.count_answer(entries * each)
     }
 
     /// What was read, if there is such a board.

@@ -112,7 +112,9 @@ impl Operations {
     pub fn no_board(&self, why: NoBoard) -> Failure {
         match &self.cluster {
             Some(cluster)
-                if why == NoBoard::Unknown && self.node.remote.is_some() && !cluster.boards.was_read() =>
+                if matches!(why, NoBoard::Unknown | NoBoard::UnknownColumn(_))
+                    && self.node.remote.is_some()
+                    && !cluster.boards.was_read() =>
             {
                 Failure::BoardsUnread
             }

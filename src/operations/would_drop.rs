@@ -82,7 +82,12 @@ impl Operations {
                 let page = match self.ask_whole(&page).await? {
                     Ok(page) => page,
                     // No season has begun, or another client has dropped the board.
-                    Err(NoBoard::Window(_) | NoBoard::Unknown | NoBoard::Movement(_)) => break,
+                    Err(
+                        NoBoard::Window(_)
+                        | NoBoard::Unknown
+                        | NoBoard::UnknownColumn(_)
+                        | NoBoard::Movement(_),
+                    ) => break,
                 };
                 let of_window = page.windows.into_iter().find(|listed| listed.window == *window);
                 let Some(of_window) = of_window else { break };

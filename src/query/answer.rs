@@ -8,7 +8,7 @@ use crate::query::cursor::PageCursor;
 use crate::query::merge::{EntrySource, MergedEntry};
 use crate::query::question::{EntryMetadata, EntryProfile};
 use crate::state::TreeId;
-use crate::types::{MemberId, Score, ShardId, Timestamp};
+use crate::types::{BoardName, MemberId, Score, ShardId, Timestamp};
 
 /// How a score stands among all entries of a board. `better + tied + worse = total`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,6 +74,25 @@ pub struct Listed {
     pub metadata: ListedMetadata,
     pub profile: ListedProfile,
     pub movement: ListedMovement,
+    /// Its member on other boards; empty unless they were asked for.
+    pub columns: Box<[ListedColumn]>,
+}
+
+/// A member on another board than the one that is listed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListedColumn {
+    pub board: BoardName,
+    /// `None`: it is not listed there.
+    pub entry: Option<ColumnEntry>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ColumnEntry {
+    pub score: Score,
+    /// As [`Listed::error`].
+    pub error: Option<i64>,
+    /// Competition rank; `None`: not asked.
+    pub rank: Option<u64>,
 }
 
 impl Listed {
@@ -125,6 +144,7 @@ impl Listed {
             metadata,
             profile,
             movement: ListedMovement::NotAsked,
+            columns: Box::default(),
         })
     }
 
@@ -145,6 +165,7 @@ impl Listed {
             metadata: ListedMetadata::None,
             profile,
             movement: ListedMovement::NotAsked,
+            columns: Box::default(),
         })
     }
 }

@@ -30,6 +30,7 @@ mod merge;
 mod page;
 
 mod around;
+mod columns;
 mod count;
 mod entries_of_member;
 mod hidden;
@@ -58,10 +59,14 @@ mod model;
 #[cfg(test)]
 mod tests;
 
-pub use answer::{Listed, ListedMetadata, ListedMovement, ListedProfile, MemberEntry, Page, Standing};
+pub use answer::{
+    ColumnEntry, Listed, ListedColumn, ListedMetadata, ListedMovement, ListedProfile, MemberEntry, Page,
+    Standing,
+};
 pub use answering_shard::{AnsweringShard, INLINE_DISK_READS, NotAnswered, ShardHandle};
 pub use around::{Around, AroundMember, around};
 pub use board_view::{BoardView, ShardStanding, run_in_memory};
+pub use columns::{ColumnsAsked, WithColumns};
 pub use count::{
     Bounds, BoundsRefused, Bucket, CountAll, CountBetween, EdgesRefused, Histogram, HistogramEdges,
     HistogramOver, TotalsOf, count, count_all, edges_over, histogram,

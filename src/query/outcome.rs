@@ -125,6 +125,7 @@ fn change_of(
             metadata: metadata(after),
             profile: ListedProfile::NotAsked,
             movement: ListedMovement::NotAsked,
+            columns: Box::default(),
         },
         standing: summed.standing.within_capacity(definition),
         is_hidden: false,

@@ -100,14 +100,16 @@ pub struct Answer<A> {
     pub instance: Instance,
     /// All entries of the instance; 0 if the answer does not show it.
     pub total: u64,
+    /// Other boards that its entries show their members of, and by which instance: `None` if there is none such.
+    pub columns: Vec<(BoardName, Option<Instance>)>,
     pub body: A,
 }
 
 impl<A> Answer<A> {
     /// What was found, apart from what it was exact at.
     pub fn split(self) -> (Answer<()>, A) {
-        let Self { as_of, definition, instance, total, body } = self;
-        (Answer { as_of, definition, instance, total, body: () }, body)
+        let Self { as_of, definition, instance, total, columns, body } = self;
+        (Answer { as_of, definition, instance, total, columns, body: () }, body)
     }
 }
 
@@ -129,6 +131,8 @@ pub struct OfBoard<R> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NoBoard {
     Unknown,
+    /// Another board, which entries should show their members of, is unknown.
+    UnknownColumn(BoardName),
     /// The board has no such instance.
     Window(UnknownWindow),
     /// The board is there, and its entries have no movement.
@@ -172,7 +176,7 @@ impl<R: BoardRead> ShardsRead for OfBoard<R> {
         let body = self.read.read(&board).await?;
         let total = if R::shows_total(&body) { board.total().await? } else { 0 };
         let definition = Arc::clone(&known.definition);
-        Ok(Ok(Answer { as_of: board.as_of(), definition, instance, total, body }))
+        Ok(Ok(Answer { as_of: board.as_of(), definition, instance, total, columns: Vec::new(), body }))
     }
 }
 

@@ -3,12 +3,14 @@
 //! Knows: that all shards are asked at the same time, and that an answer is of each shard's last reply. Must
 //! not know: how a question travels, or what it asks.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use futures_util::future::{BoxFuture, join_all};
 use parking_lot::Mutex;
 use thiserror::Error;
 
+use crate::query::columns::marks::{ColumnMarks, ColumnsTold};
 use crate::query::question::{EntryMetadata, EntryProfile, Question, Reply, ShardReply, is_consistent};
 use crate::types::{AsOf, Sequence, ShardId, Timestamp};
 
@@ -91,6 +93,14 @@ pub struct RemoteShards<'v> {
     /// `None`: the defaults.
     options: Option<&'v ReadOptions>,
     time: Timestamp,
+    beside: Mutex<Beside>,
+}
+
+/// What is asked beside each question, and what each shard's last reply told of it.
+#[derive(Debug, Default)]
+struct Beside {
+    asked: Option<Arc<ColumnMarks>>,
+    told: Vec<Option<Arc<ColumnsTold>>>,
 }
 
 /// What is known of a shard.
@@ -118,7 +128,7 @@ struct Exact {
 impl<'v> RemoteShards<'v> {
     pub fn new(shards: &'v dyn ShardClient) -> Self {
         let seen = Mutex::new(vec![Seen::Nothing; usize::from(shards.shard_count())]);
-        Self { shards, seen, options: None, time: Timestamp::default() }
+        Self { shards, seen, options: None, time: Timestamp::default(), beside: Mutex::default() }
     }
 
     /// The same for a read with options.
@@ -190,6 +200,17 @@ impl<'v> RemoteShards<'v> {
             Seen::Nothing | Seen::Missing(_) => None,
         });
         told.sum()
+    }
+
+    /// From here on, asks this beside each question.
+    pub fn ask_beside(&self, asked: Arc<ColumnMarks>) {
+        let told = vec![None; usize::from(self.shard_count())];
+        *self.beside.lock() = Beside { asked: Some(asked), told };
+    }
+
+    /// What each shard's last reply has told of what was asked beside; `None` if it has not replied since.
+    pub fn told_beside(&self) -> Vec<Option<Arc<ColumnsTold>>> {
+        self.beside.lock().told.clone()
     }
 
     /// Asks shards at the same time, each its question. Returns the replies in the same order. Shards that
@@ -268,11 +289,17 @@ impl<'v> RemoteShards<'v> {
             until: self.options.and_then(|options| options.deadline),
             profiles: question.shows_entries() && self.options.is_some_and(|options| options.profiles),
         };
-        let reply = self.shards.ask(shard, question, terms).await?;
-        let ShardReply { sequence, is_live, mut reply } = reply;
-        if !is_consistent(question, &reply) || sequence < terms.least {
+        // What was is not what the answer is exact at.
+        let is_of_past = matches!(question, Question::Movement { .. });
+        let beside = if is_of_past { None } else { self.beside.lock().asked.clone() };
+        let with_beside = beside.as_ref().map(|beside| beside.beside(question));
+        let asked = with_beside.as_ref().unwrap_or(question);
+        let ShardReply { sequence, is_live, reply } = self.shards.ask(shard, asked, terms).await?;
+        if !is_consistent(asked, &reply) || sequence < terms.least {
             return Err(NoReply::unavailable(shard, UNEXPECTED));
         }
+        let (has_ended_board, total) = (reply.has_ended_board(), reply.total());
+        let (mut reply, told) = ColumnsTold::take(reply, question.shows_entries());
         // Only the node that replied could read it from its disk.
         reply.each_entry(&mut |entry| {
             if matches!(entry.metadata, EntryMetadata::OnDisk(_)) {
@@ -282,12 +309,15 @@ impl<'v> RemoteShards<'v> {
                 entry.profile = EntryProfile::Unreadable;
             }
         });
-        let (has_ended_board, total) = (reply.has_ended_board(), reply.total());
+        if let Some(told) = told
+            && let Some(last) = self.beside.lock().told.get_mut(shard.index())
+        {
+            *last = Some(Arc::new(told));
+        }
         if let Some(seen) = self.seen.lock().get_mut(shard.index()) {
-            match (seen, question) {
-                // What was is not what the answer is exact at.
-                (Seen::Replied(known), Question::Movement { .. }) => known.has_ended_board |= has_ended_board,
-                (seen, _) => *seen = Seen::Replied(Exact { sequence, is_live, has_ended_board, total }),
+            match seen {
+                Seen::Replied(known) if is_of_past => known.has_ended_board |= has_ended_board,
+                seen => *seen = Seen::Replied(Exact { sequence, is_live, has_ended_board, total }),
             }
         }
         Ok(reply)

@@ -115,6 +115,9 @@ impl From<Failure> for Refused {
         match why {
             Failure::NoBoard(NoBoard::Unknown) => Self::new("ERR no such key"),
             Failure::NoBoard(NoBoard::Window(why)) => Self::new(format!("ERR {why}")),
+            Failure::NoBoard(NoBoard::UnknownColumn(board)) => {
+                Self::new(format!("ERR there is no board {board}"))
+            }
             Failure::NoBoard(NoBoard::Movement(why)) => Self::new(format!("ERR {why}")),
             Failure::BoardsUnread => {
                 Self::new("LOADING this node has not read yet which boards there are; try again in a moment")

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use crate::http::openapi::reference::{component, shared};
 use crate::http::openapi::schemas::parts::WINDOW_PATTERN;
+use crate::http::request::columns::{COLUMN_COUNTS_MAX, COLUMN_ENTRIES_MAX, COLUMNS_MAX};
 use crate::http::request::json_body::BATCH_MAX;
 use crate::http::request::params::{TIMEOUT_MS, TIMEOUT_MS_MAX, WINDOWS_MAX};
 use crate::http::resources::lists::{PAGE, PAGE_MAX};
@@ -20,6 +21,25 @@ pub fn of_path(path: &str) -> impl Iterator<Item = Value> {
 /// What every read takes.
 pub fn of_reads() -> Vec<Value> {
     ["window", "after", "timeout_ms", "partial", "profile", "accuracy"].map(shared).to_vec()
+}
+
+/// Whose members' entries lists show, too.
+pub fn columns() -> [Value; 2] {
+    let boards = format!(
+        "Up to {COLUMNS_MAX} boards, joined by commas; a comma within a name is percent-encoded. Each entry has `with`: \
+         its member's score on those boards, at the same `as_of`, and `null` where it is not listed, because it has \
+         no entry there, a hidden one, or one beyond the board's `capacity`. A board is read by what `window` asks \
+         for if it has such a window, and otherwise by its default window: `with_windows` says which. A board that \
+         there is not is `unknown_board`. Entries times boards are {COLUMN_ENTRIES_MAX} at most, and those that are \
+         counted, with `with_rank` or because the board has a capacity, {COLUMN_COUNTS_MAX}; over them the answer \
+         is `too_large`."
+    );
+    let rank =
+        "Whether `with` has ranks, too: 1 + the number of entries of the whole board with a better score.";
+    [
+        or_empty(list("with", &component("BoardName"), COLUMNS_MAX, &boards)),
+        query("with_rank", &json!({"type": "boolean", "default": false}), rank),
+    ]
 }
 
 /// A query parameter.

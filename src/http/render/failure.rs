@@ -18,6 +18,7 @@ impl From<Failure> for Problem {
     fn from(why: Failure) -> Self {
         match why {
             Failure::NoBoard(NoBoard::Unknown) => Self::unknown_board(),
+            Failure::NoBoard(NoBoard::UnknownColumn(board)) => Self::unknown_column(&board),
             Failure::NoBoard(NoBoard::Window(why)) => Self::unknown_window(&why),
             Failure::NoBoard(NoBoard::Movement(why)) => Self::bad_parameter(why.to_string()),
             Failure::BoardsUnread => Self::shard_unavailable(

@@ -9,8 +9,8 @@ use crate::board::{Beyond, Definition, Key, KeyType, offset};
 use crate::http::render::json::{self, Object};
 use crate::http::render::repeated::Repeated;
 use crate::query::{
-    Answer, EntryChange, Listed, ListedMetadata, ListedMovement, ListedProfile, MemberEntry, PageCursor,
-    ShardStanding, Standing,
+    Answer, EntryChange, Listed, ListedColumn, ListedMetadata, ListedMovement, ListedProfile, MemberEntry,
+    PageCursor, ShardStanding, Standing,
 };
 use crate::types::{AsOf, BoardName, Score};
 use crate::window::{Instance, Seasons, Window, length_text};
@@ -56,6 +56,28 @@ fn movement(object: &mut Object<'_>, movement: ListedMovement) {
         ListedMovement::NotListedThen => object.null("movement"),
         ListedMovement::By(climbed) => object.signed("movement", climbed),
     }
+}
+
+/// The member on other boards. Only if they were asked for.
+fn columns(object: &mut Object<'_>, columns: &[ListedColumn]) {
+    if columns.is_empty() {
+        return;
+    }
+    let mut with = object.object("with");
+    for ListedColumn { board, entry } in columns {
+        let Some(entry) = entry else {
+            with.null_of(board.as_str());
+            continue;
+        };
+        let mut column = with.object_of(board.as_str());
+        score(column.name("score"), &entry.score);
+        error(&mut column, entry.error);
+        if let Some(rank) = entry.rank {
+            column.count("rank", rank);
+        }
+        column.end();
+    }
+    with.end();
 }
 
 /// What an answer was exact at.
@@ -135,6 +157,7 @@ pub fn listed(object: &mut Object<'_>, listed: &Listed) -> Range<usize> {
     metadata(object.name("meta"), &listed.metadata);
     profile(object, &listed.profile);
     movement(object, listed.movement);
+    columns(object, &listed.columns);
     updated_at
 }
 
@@ -143,6 +166,16 @@ pub fn write_answer_start<A>(object: &mut Object<'_>, board: &str, answer: &Answ
     object.text("board", board);
     window(object, answer.instance);
     object.count("total", answer.total);
+    if !answer.columns.is_empty() {
+        let mut windows = object.object("with_windows");
+        for (board, instance) in &answer.columns {
+            match instance {
+                Some(instance) => windows.text_of(board.as_str(), &instance_name(*instance)),
+                None => windows.null_of(board.as_str()),
+            }
+        }
+        windows.end();
+    }
 }
 
 pub fn entries(object: &mut Object<'_>, entries: &[Listed]) {

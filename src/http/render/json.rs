@@ -81,15 +81,30 @@ impl<'a> Object<'a> {
         Object::begin(self.name(name))
     }
 
-    /// An object by a name that may need escapes, such as a board's.
-    pub fn object_of(&mut self, name: &str) -> Object<'_> {
+    /// Writes a name that may need escapes, such as a board's. Its value is to be written behind it.
+    fn name_of(&mut self, name: &str) -> &mut Vec<u8> {
         if !self.empty {
             self.out.push(b',');
         }
         self.empty = false;
         text(self.out, name);
         self.out.push(b':');
-        Object::begin(self.out)
+        self.out
+    }
+
+    /// An object by a name that may need escapes.
+    pub fn object_of(&mut self, name: &str) -> Object<'_> {
+        Object::begin(self.name_of(name))
+    }
+
+    /// The same with a text.
+    pub fn text_of(&mut self, name: &str, value: &str) {
+        text(self.name_of(name), value);
+    }
+
+    /// The same with nothing.
+    pub fn null_of(&mut self, name: &str) {
+        self.name_of(name).extend_from_slice(b"null");
     }
 
     /// Writes an array, one item after the other.

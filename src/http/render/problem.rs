@@ -13,7 +13,7 @@ use crate::job::{Reject, RejectCode};
 use crate::operations::WouldDrop;
 use crate::query::UnknownWindow;
 use crate::snapshot::SnapshotError;
-use crate::types::{Malformed, ShardId, quoted};
+use crate::types::{BoardName, Malformed, ShardId, quoted};
 use crate::window::Instance;
 use crate::wire::json_words;
 
@@ -109,6 +109,15 @@ impl Problem {
             "unknown_board",
             "there is no board of this name; GET /v1/boards lists the boards, and a PUT or a job creates one",
         )
+    }
+
+    /// One of the boards that entries should show their members of.
+    pub fn unknown_column(board: &BoardName) -> Self {
+        let detail = format!(
+            "with names the board {board}, which there is not; GET /v1/boards lists the boards, and a PUT or a job \
+             creates one"
+        );
+        Self::new(StatusCode::NOT_FOUND, "unknown_board", detail)
     }
 
     /// The name would be another board's with a verb behind it.

@@ -10,8 +10,8 @@ use crate::http::request::accuracy::Accuracy;
 use crate::http::request::call::Call;
 use crate::http::request::params::Params;
 use crate::query::{
-    Answer, BoardRead, ConsistentAnswer, InstanceAsked, MovementAsked, OfBoard, ReadOptions, ShardsRead,
-    VisitEntries, WindowChoice, WithMovement,
+    Answer, BoardRead, ColumnsAsked, ConsistentAnswer, InstanceAsked, MovementAsked, OfBoard, ReadOptions,
+    ShardsRead, VisitEntries, WindowChoice, WithColumns, WithMovement,
 };
 use crate::types::{AsOf, BoardName};
 
@@ -141,8 +141,25 @@ impl Call {
     where
         R: BoardRead<Answer: VisitEntries> + 'static,
     {
+        self.ask_table(window, asked, None).await
+    }
+
+    /// As [`Call::ask_entries`], with the entries of their members on other boards.
+    ///
+    /// # Errors
+    /// As there, and when one of the other boards is unknown.
+    pub async fn ask_table<R>(
+        &self,
+        window: WindowChoice,
+        asked: R,
+        columns: Option<ColumnsAsked>,
+    ) -> Result<Answer<R::Answer>, Problem>
+    where
+        R: BoardRead<Answer: VisitEntries> + 'static,
+    {
         let board = self.wait_for_board_of_path().await?;
-        let answer = self.ask_with_metadata(self.of_board(board, window, asked)).await?;
+        let read = self.of_board(board, window, asked);
+        let answer = self.ask_with_metadata(WithColumns { read, columns }).await?;
         Ok(self.api.operations.found(answer)?)
     }
 

@@ -18,7 +18,9 @@ pub const PAGE_MAX: u64 = 1_000;
 pub const PAGE: u64 = 10;
 
 pub async fn top(call: Box<Call>) -> Result<Reply, Problem> {
-    let params = call.read_params(&["limit", "cursor", "from", "reached_at", "version", "movement"]).await?;
+    let params = call
+        .read_params(&["limit", "cursor", "from", "reached_at", "version", "movement", "with", "with_rank"])
+        .await?;
     let limit = params.bounded("limit", PAGE, 1, PAGE_MAX)?;
     let from = match params.get("from") {
         None => None,
@@ -39,12 +41,13 @@ pub async fn top(call: Box<Call>) -> Result<Reply, Problem> {
     let parts = CopiedParts { reached_at: params.flag("reached_at")?, version: params.flag("version")? };
     let limit = usize::try_from(limit).unwrap_or(BATCH_MAX);
     let asked = call.with_movement(&params, Top { start, limit }, limit)?;
-    let (answer, found) = call.ask_entries(window, asked).await?.split();
+    let columns = call.columns(&params, limit).await?;
+    let (answer, found) = call.ask_table(window, asked, columns).await?.split();
     Ok(page(&call, &answer, &found, parts))
 }
 
 pub async fn range(call: Box<Call>) -> Result<Reply, Problem> {
-    let params = call.read_params(&["min", "max", "limit", "cursor"]).await?;
+    let params = call.read_params(&["min", "max", "limit", "cursor", "with", "with_rank"]).await?;
     let limit = params.bounded("limit", PAGE, 1, PAGE_MAX)?;
     let bounds = Bounds { min: params.bound("min")?, max: params.bound("max")? };
     let (after, window) = match params.given("cursor") {
@@ -58,7 +61,8 @@ pub async fn range(call: Box<Call>) -> Result<Reply, Problem> {
         }
     };
     let limit = usize::try_from(limit).unwrap_or(BATCH_MAX);
-    let (answer, found) = call.ask_entries(window, Range { bounds, after, limit }).await?.split();
+    let columns = call.columns(&params, limit).await?;
+    let (answer, found) = call.ask_table(window, Range { bounds, after, limit }, columns).await?.split();
     Ok(page(&call, &answer, &found.map_err(refused_bounds)?, CopiedParts::default()))
 }
 
@@ -77,14 +81,16 @@ fn read_cursor(call: &Call, text: &str) -> Result<(PageCursor, Instance), Proble
 }
 
 pub async fn positions(call: Box<Call>) -> Result<Reply, Problem> {
-    let params = call.read_params(&["limit"]).await?;
+    let params = call.read_params(&["limit", "with", "with_rank"]).await?;
     let limit = params.bounded("limit", PAGE, 1, PAGE_MAX)?;
     let position: Option<u64> = number(call.segment("position")).filter(|position| *position > 0);
     let position = position.ok_or_else(|| {
         invalid_value("a position must be a whole number, 1 or greater", call.segment("position"))
     })?;
     let limit = usize::try_from(limit).unwrap_or(BATCH_MAX);
-    let (answer, found) = call.ask_entries(call.window(), FromPosition { position, limit }).await?.split();
+    let columns = call.columns(&params, limit).await?;
+    let asked = FromPosition { position, limit };
+    let (answer, found) = call.ask_table(call.window(), asked, columns).await?.split();
     Ok(page(&call, &answer, &found, CopiedParts::default()))
 }
 

@@ -102,17 +102,18 @@ async fn hidden_entry(
 }
 
 pub async fn around(call: Box<Call>) -> Result<Reply, Problem> {
-    let params = call.read_params(&["above", "below", "fill", "movement"]).await?;
+    let params = call.read_params(&["above", "below", "fill", "movement", "with", "with_rank"]).await?;
     let asked = Around {
         above: params.bounded("above", NEIGHBOURS, 0, NEIGHBOURS_MAX)?,
         below: params.bounded("below", NEIGHBOURS, 0, NEIGHBOURS_MAX)?,
         fill: params.flag("fill")?,
     };
     let member = call.member()?;
-    let entries = asked.above + asked.below + 1;
+    let entries = usize::try_from(asked.above + asked.below + 1).unwrap_or(usize::MAX);
     let asked = AroundMember { member: member.clone(), around: asked };
-    let asked = call.with_movement(&params, asked, usize::try_from(entries).unwrap_or(usize::MAX))?;
-    let mut answer = call.ask_entries(call.window(), asked).await?;
+    let asked = call.with_movement(&params, asked, entries)?;
+    let columns = call.columns(&params, entries).await?;
+    let mut answer = call.ask_table(call.window(), asked, columns).await?;
     call.api.operations.check_home_replied(&call.reading, &member)?;
     let entries = answer.body.take().ok_or_else(|| Problem::unknown_member_of(&answer.definition))?;
     Ok(Reply::sized(entries.len() * 160 + 200, |object| {
@@ -129,7 +130,7 @@ fn member_id(json: &str) -> Result<MemberId, Problem> {
 }
 
 pub async fn lookup(call: Box<Call>) -> Result<Reply, Problem> {
-    let params = call.read_params(&["movement"]).await?;
+    let params = call.read_params(&["movement", "with", "with_rank"]).await?;
     let members: Arc<[MemberId]> = match wire::plain_members(&call.body, "members", BATCH_MAX) {
         Some(members) => members.into(),
         None => parse_list(&call.body, "members", r#"{"members": ["p42", "p43"]}"#)?
@@ -139,7 +140,8 @@ pub async fn lookup(call: Box<Call>) -> Result<Reply, Problem> {
     };
     let named = Arc::clone(&members);
     let asked = call.with_movement(&params, LookupMembers { members }, named.len())?;
-    let answer = call.ask_entries(call.window(), asked).await?;
+    let columns = call.columns(&params, named.len()).await?;
+    let answer = call.ask_table(call.window(), asked, columns).await?;
     Ok(Reply::sized(named.len() * 180 + 200, |object| {
         fields::write_answer_start(object, call.board(), &answer);
         object.array("entries", &answer.body.entries, |out, (listed, group_rank)| {
@@ -278,21 +280,13 @@ pub async fn entries_of_member(call: Box<Call>) -> Result<Reply, Problem> {
         let mut named = std::collections::HashSet::new();
         boards.retain(|board| named.insert(board.clone()));
     }
-    let grant = call.confined_to().cloned();
-    if let (Some(grant), Some(boards)) = (&grant, &boards)
-        && let Some(forbidden) = boards.iter().find(|board| !grant.allows_board(board.as_str()))
-    {
-        let problem =
-            Problem::forbidden_board(format!("the token does not give access to the board {forbidden}"));
-        call.note_refusal(&problem);
-        return Err(problem);
-    }
+    call.check_boards_allowed(boards.as_deref().unwrap_or_default())?;
     call.api.operations.wait_for_boards_of_member(&call.reading, &member, boards.as_deref()).await?;
     let id = member.clone();
     let boards = if let Some(boards) = boards {
         BoardSelection::Named(boards)
     } else {
-        let prefixes = grant.and_then(|grant| grant.board_prefixes);
+        let prefixes = call.confined_to().and_then(|grant| grant.board_prefixes.clone());
         BoardSelection::All { after, limit: BATCH_MAX, prefixes }
     };
     let answer = call

@@ -17,6 +17,7 @@ use crate::http::render::problem::Problem;
 use crate::http::render::reply::Reply;
 use crate::http::request::body::refuse;
 use crate::http::request::call::Call;
+use crate::http::request::columns::COLUMNS_MAX;
 use crate::http::request::head::Head;
 use crate::http::request::json_body::BATCH_MAX;
 use crate::http::request::metrics::{NO_ROUTE, Responses, RouteMetrics};
@@ -163,6 +164,12 @@ fn entries_asked(query: &str) -> usize {
     asked.min(BATCH_MAX)
 }
 
+/// How many boards a query shows the entries of: one, and those of `with`.
+fn boards_asked(query: &str) -> usize {
+    let with = query.split('&').find_map(|param| param.strip_prefix("with="));
+    1 + with.map_or(0, |boards| boards.split(',').count()).min(COLUMNS_MAX)
+}
+
 /// Whether so many look-ups are done apart from the connection's thread.
 fn are_many(lookups: usize, has_others: bool) -> bool {
     lookups > if has_others { LOOKUPS_INLINE_AMONG_OTHERS } else { LOOKUPS_INLINE }
@@ -202,8 +209,9 @@ impl<H: Handler> Measured<H> {
                 // Those of a list are separated by commas. More may be in texts: it need not be exact.
                 let separators = memchr::memchr_iter(b',', &call.body).count();
                 let items = separators + usize::from(!call.body.is_empty());
-                let lookups = items * usize::from(call.api.operations.node.shard_count());
-                are_many(lookups, turn::has_others()) || entries > ENTRIES_INLINE
+                let boards = call.query().map_or(1, boards_asked);
+                let lookups = items * usize::from(call.api.operations.node.shard_count()) * boards;
+                are_many(lookups, turn::has_others()) || entries * boards > ENTRIES_INLINE
             }
             Work::Offloaded(_) => true,
         }

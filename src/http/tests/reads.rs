@@ -260,3 +260,130 @@ async fn integers_that_doubles_cannot_hold_are_strings() {
     let rank = service.get("/v1/boards/wide/rank?score=9223372036854775807,-9007199254740990").await;
     assert_eq!((&rank["better"], &rank["worse"]), (&json!(0), &json!(1)));
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn lists_show_their_members_on_other_boards() {
+    for shards in SHARDS {
+        let service = start(shards);
+        let top_k = r#"{"kind":"top_k","capacity":10}"#;
+        for (board, definition) in [
+            ("laps", r#"{"keys":[{"name":"time","order":"asc","type":"float"}]}"#),
+            ("two,keys", r#"{"keys":[{"name":"a"},{"name":"b"}],"windows":["day","all"]}"#),
+            ("few", r#"{"capacity":1}"#),
+            ("clicks", top_k),
+        ] {
+            service.put(&format!("/v1/boards/{board}"), definition).await;
+        }
+        for body in [
+            r#"{"member":"a","scores":{"arena":3,"laps":61.5,"two,keys":[5,1],"few":7}}"#,
+            r#"{"member":"b","scores":{"arena":2,"laps":60.25,"two,keys":[5,1],"few":9}}"#,
+            r#"{"member":"c","scores":{"arena":1,"laps":99}}"#,
+            r#"{"board":"clicks","member":"a","op":"incr","score":4}"#,
+            r#"{"board":"laps","member":"c","op":"hide"}"#,
+            r#"{"board":"laps","member":"d","score":1}"#,
+        ] {
+            let (status, answer) = service.send("POST", "/v1/jobs", body).await;
+            assert_eq!(status, StatusCode::OK, "{answer}");
+        }
+        let with = "with=laps,two%2Ckeys,few,clicks";
+        let day = service.get("/v1/boards/two,keys/top").await["window"].clone();
+        let windows = json!({"laps": "all", "two,keys": day, "few": "all", "clicks": "all"});
+        let scores = |member: &str| match member {
+            "a" => json!({"laps": {"score": 61.5}, "two,keys": {"score": [5, 1]}, "few": null,
+                "clicks": {"score": 4, "error": 0}}),
+            "b" => json!({"laps": {"score": 60.25}, "two,keys": {"score": [5, 1]}, "few": {"score": 9},
+                "clicks": null}),
+            _ => json!({"laps": null, "two,keys": null, "few": null, "clicks": null}),
+        };
+        let check = |answer: &Value, members: &[&str]| {
+            assert_eq!(answer["with_windows"], windows, "{answer}");
+            let entries = answer["entries"].as_array().expect("a list");
+            let found: Vec<&str> =
+                entries.iter().map(|entry| entry["member"].as_str().expect("an id")).collect();
+            assert_eq!(found, members);
+            for (entry, member) in entries.iter().zip(members) {
+                assert_eq!(entry["with"], scores(member), "{answer}");
+            }
+        };
+        for (path, members) in [
+            ("top?", &["a", "b", "c"][..]),
+            ("top?from=bottom&limit=2&reached_at=true&", &["c", "b"]),
+            ("range?min=2&", &["a", "b"]),
+            ("positions/2?", &["b", "c"]),
+            ("members/b/around?above=1&below=0&", &["a", "b"]),
+        ] {
+            check(&service.get(&format!("/v1/boards/arena/{path}{with}")).await, members);
+        }
+        let lookup = "/v1/boards/arena/members:lookup";
+        let body = r#"{"members":["c","a","nobody"]}"#;
+        check(&service.send("POST", &format!("{lookup}?{with}"), body).await.1, &["a", "c"]);
+
+        let ranked = service.get(&format!("/v1/boards/arena/top?{with}&with_rank=true")).await;
+        let ranks = |nth: usize| {
+            ["laps", "two,keys", "few", "clicks"]
+                .map(|board| ranked["entries"][nth]["with"][board]["rank"].clone())
+        };
+        // `d` is ahead of them; the two share a rank; `b` is the one that the capacity shows.
+        assert_eq!(ranks(0), [json!(3), json!(1), json!(null), json!(1)], "{ranked}");
+        assert_eq!(ranks(1), [json!(2), json!(1), json!(1), json!(null)], "{ranked}");
+        assert_eq!(ranked["entries"][2]["with"], scores("c"));
+
+        // Named twice, it is shown once; a window that a board has not is that of its own.
+        let twice = service.get("/v1/boards/two,keys/top?window=all&with=laps,laps,arena").await;
+        assert_eq!(twice["with_windows"], json!({"laps": "all", "arena": "all"}), "{twice}");
+        let own = service.get("/v1/boards/two,keys/top?window=day&with=two%2Ckeys,arena").await;
+        assert_eq!(own["with_windows"], json!({"two,keys": day, "arena": "all"}), "{own}");
+        assert_eq!(own["entries"][0]["with"]["two,keys"], json!({"score": [5, 1]}), "{own}");
+        // None are asked for.
+        for none in ["", "with=", "with=,", "with=&with_rank=false"] {
+            let plain = service.get(&format!("/v1/boards/arena/top?{none}")).await;
+            assert!(
+                plain.get("with_windows").is_none() && plain["entries"][0].get("with").is_none(),
+                "{plain}"
+            );
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn columns_that_cannot_be_shown_are_refused() {
+    let service = start(2);
+    for board in ["arena", "a", "b", "c", "d", "e", "f", "g", "h", "i"] {
+        service.put(&format!("/v1/boards/{board}/members/m"), r#"{"score":1}"#).await;
+    }
+    service.put("/v1/boards/few", r#"{"capacity":5}"#).await;
+    let eight = "with=a,b,c,d,e,f,g,h";
+    let members: Vec<String> = (0..501).map(|number| format!("\"m{number}\"")).collect();
+    let members = format!("{{\"members\":[{}]}}", members.join(","));
+    service.get(&format!("/v1/boards/arena/top?limit=1000&{eight}")).await;
+    service.get(&format!("/v1/boards/arena/top?limit=125&{eight}&with_rank=true")).await;
+    service.get("/v1/boards/arena/top?limit=1000&with=few,a&with_rank=false").await;
+    let top = |query: &str| format!("/v1/boards/arena/top?{query}");
+    for (path, status, code, words) in [
+        (top("with=a,nobody"), 404, "unknown_board", "the board nobody"),
+        ("/v1/boards/nobody/top?with=neither".to_owned(), 404, "unknown_board", "no board of this name"),
+        (top("with=a%20b"), 422, "malformed", "board"),
+        (top("with_rank=true"), 422, "bad_parameter", "with"),
+        (top("with=a&with_rank=1"), 422, "bad_parameter", "with_rank"),
+        (top("with=a&with=b"), 422, "bad_parameter", "twice"),
+        (top("with=a,b,c,d,e,f,g,h,i"), 422, "too_large", "at most 8 boards; got 9"),
+        (
+            top(&format!("limit=126&{eight}&with_rank=true")),
+            422,
+            "too_large",
+            "at most 1000; got 126 times 8",
+        ),
+        (format!("/v1/boards/arena/members/m/around?above=500&below=500&{eight}"), 422, "too_large", "8000"),
+        ("/v1/boards/arena/members/m?with=a".to_owned(), 422, "bad_parameter", "no parameter"),
+        ("/v1/boards/arena/rank?score=1&with=a".to_owned(), 422, "bad_parameter", "no parameter"),
+    ] {
+        let (found, problem) = service.send("GET", &path, "").await;
+        assert_eq!((found.as_u16(), &problem["code"]), (status, &json!(code)), "{path}: {problem}");
+        assert!(problem["detail"].as_str().is_some_and(|detail| detail.contains(words)), "{path}: {problem}");
+    }
+    let lookup = "/v1/boards/arena/members:lookup?with=a,few&with_rank=true";
+    let (status, problem) = service.send("POST", lookup, &members).await;
+    assert_eq!((status.as_u16(), &problem["code"]), (422, &json!("too_large")), "{problem}");
+    let lookup = "/v1/boards/arena/members:lookup?with=a,few";
+    assert_eq!(service.send("POST", lookup, &members).await.0, StatusCode::OK);
+}

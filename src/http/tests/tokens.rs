@@ -190,6 +190,18 @@ async fn a_confined_token_sees_and_changes_its_boards_only() {
     let (status, answer) = guarded.with(reads, "GET", "/v1/members/m?boards=eu-a,us-a", "").await;
     assert_eq!((status, code(&answer)), (403, "forbidden_board"), "{answer}");
     assert_eq!(guarded.with(reads, "GET", "/v1/members/m?boards=eu-a,eu-b", "").await.0, 200);
+    // The same of boards that lists show their members on, whether they are there or not.
+    for (with, expect) in
+        [("eu-a", 200), ("us-a", 403), ("eu-a,us-a", 403), ("us-none", 403), ("eu-none", 404)]
+    {
+        let (status, answer) =
+            guarded.with(reads, "GET", &format!("/v1/boards/eu-a/top?with={with}"), "").await;
+        assert_eq!(status, expect, "{with}: {answer}");
+        let lookup = format!("/v1/boards/eu-a/members:lookup?with={with}");
+        let (status, answer) = guarded.with(reads, "POST", &lookup, r#"{"members":["m"]}"#).await;
+        assert_eq!(status, expect, "{with}: {answer}");
+        assert!(status != 403 || code(&answer) == "forbidden_board", "{with}: {answer}");
+    }
     // Percent-encoded, it is the same board.
     let (status, answer) = guarded.with(reads, "GET", "/v1/boards/%75s-a/top", "").await;
     assert_eq!((status, code(&answer)), (403, "forbidden_board"), "{answer}");

@@ -190,6 +190,7 @@ mod tests {
             metadata: ListedMetadata::None,
             profile: ListedProfile::NotAsked,
             movement: ListedMovement::NotAsked,
+            columns: Box::default(),
         })
     }
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use crate::board::Definition;
 use crate::query::instance::{InstanceAsked, WindowChoice};
+use crate::query::question::columns::words_on_boards;
 use crate::query::question::{
     BoardCounts, BoardLife, BoardsOfMember, Counted, EntryMetadata, EntryProfile, FoundMember,
     HiddenQuestion, HiddenReply, LifeOnShard, Mark, MovementReply, Question, RejectsReply, Reply,
@@ -26,15 +27,9 @@ const LOOKED_AT_MAX: usize = if cfg!(test) { 5 } else { 2_000 };
 /// Answers a question. Its limits were checked ([`super::check`]).
 pub fn answer(shard: &Shard, question: &Question<'_>) -> Reply {
     match question {
-        Question::Counts(boards) => Reply::Counts(
-            boards
-                .iter()
-                .map(|(board, marks)| BoardCounts {
-                    life: life_of(shard, board),
-                    ..counts_of(&ShardBoard::of_life(shard, board), marks)
-                })
-                .collect(),
-        ),
+        Question::Counts(boards) => {
+            Reply::Counts(boards.iter().map(|(board, marks)| counts_on(shard, board, marks)).collect())
+        }
         Question::Runs(board, runs) => {
             let (life, shard_board) = (life_of(shard, board), ShardBoard::of_life(shard, board));
             let reply =
@@ -79,6 +74,17 @@ pub fn answer(shard: &Shard, question: &Question<'_>) -> Reply {
                 SummaryReply::Made(Arc::new(summarize(shard, board, &SummarySizes::SERVICE)))
             }
         }),
+        Question::WithColumns { question, boards } => {
+            let mut reply = answer(shard, question);
+            let mut members: Vec<Box<[u8]>> = Vec::new();
+            if question.shows_entries() {
+                reply.each_entry(&mut |entry| members.push(entry.member.clone()));
+            }
+            let lives: Vec<&BoardLife> = boards.iter().map(|(life, _)| life).collect();
+            let words = words_on_boards(shard, &lives, &members);
+            let counts = boards.iter().map(|(board, marks)| counts_on(shard, board, marks)).collect();
+            Reply::WithColumns { reply: Box::new(reply), counts, words }
+        }
         Question::Changed(boards) => {
             let changed = |life| {
                 let tree = ShardBoard::of_life(shard, life).window;
@@ -99,6 +105,9 @@ pub fn ask_for_profiles(question: &Question<'_>, reply: &mut Reply) {
             }
         }
         (Question::Lookup { metadata: false, .. }, _) => {}
+        (Question::WithColumns { question, .. }, Reply::WithColumns { reply, .. }) => {
+            ask_for_profiles(question, reply);
+        }
         _ => reply.each_entry(&mut ask_for_profile),
     }
 }
@@ -123,6 +132,10 @@ fn leave_metadata_out(entry: &mut ShardEntry) {
     if entry.metadata != EntryMetadata::None {
         entry.metadata = EntryMetadata::NotAsked;
     }
+}
+
+fn counts_on(shard: &Shard, board: &BoardLife, marks: &[Mark<'_>]) -> BoardCounts {
+    BoardCounts { life: life_of(shard, board), ..counts_of(&ShardBoard::of_life(shard, board), marks) }
 }
 
 /// A board's counts on a shard.

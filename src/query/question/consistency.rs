@@ -6,8 +6,8 @@
 
 use crate::job::JobPlace;
 use crate::query::question::{
-    BoardCounts, Counted, FoundMember, Question, RejectsQuestion, RejectsReply, Reply, RunQuestion, RunReply,
-    RunStart, ShardEntry, SortKey, SplittersQuestion, SplittersReply,
+    BoardCounts, BoardLife, Counted, FoundMember, Mark, Question, RejectsQuestion, RejectsReply, Reply,
+    RunQuestion, RunReply, RunStart, ShardEntry, SortKey, SplittersQuestion, SplittersReply,
 };
 use crate::query::summary::SummaryReply;
 use crate::state::{Ban, name_of};
@@ -17,11 +17,12 @@ use crate::types::count;
 /// Whether the reply fits the question and itself.
 pub fn is_consistent(question: &Question<'_>, reply: &Reply) -> bool {
     match (question, reply) {
-        (Question::Counts(boards), Reply::Counts(counts)) => {
-            let fits = |((_, marks), counts): (&(_, Vec<_>), &BoardCounts)| {
-                marks.len() == counts.marks.len() && counts.marks.iter().all(|at| is_within(at, counts.total))
-            };
-            boards.len() == counts.len() && boards.iter().zip(counts).all(fits)
+        (Question::Counts(boards), Reply::Counts(counts)) => counts_fit(boards, counts),
+        (Question::WithColumns { question, boards }, Reply::WithColumns { reply, counts, words }) => {
+            let entries = if question.shows_entries() { entries_in(reply) } else { 0 };
+            words.len() == entries * boards.len()
+                && counts_fit(boards, counts)
+                && is_consistent(question, reply)
         }
         (Question::Runs(_, runs), Reply::Runs(replies)) => {
             let fits = |(run, reply): (&RunQuestion<'_>, &Option<RunReply>)| match reply {
@@ -79,6 +80,22 @@ pub fn is_consistent(question: &Question<'_>, reply: &Reply) -> bool {
         }
         (Question::Changed(boards), Reply::Changed(changed)) => boards.len() == changed.len(),
         _ => false,
+    }
+}
+
+fn counts_fit(boards: &[(BoardLife, Vec<Mark<'_>>)], counts: &[BoardCounts]) -> bool {
+    let fits = |((_, marks), counts): (&(_, Vec<_>), &BoardCounts)| {
+        marks.len() == counts.marks.len() && counts.marks.iter().all(|at| is_within(at, counts.total))
+    };
+    boards.len() == counts.len() && boards.iter().zip(counts).all(fits)
+}
+
+/// The entries of a reply to a question that may have columns.
+fn entries_in(reply: &Reply) -> usize {
+    match reply {
+        Reply::Runs(runs) => runs.iter().flatten().map(|run| run.above.len() + run.below.len()).sum(),
+        Reply::Lookup { members, .. } => members.iter().flatten().count(),
+        _ => 0,
     }
 }
 
@@ -203,6 +220,34 @@ mod tests {
         assert!(!is_consistent(&question, &Reply::Runs(vec![None])), "only a member may be missing");
         assert!(!is_consistent(&question, &Reply::Runs(Vec::new())), "one for each question");
         assert!(!is_consistent(&question, &Reply::Counts(Vec::new())));
+    }
+
+    #[test]
+    fn a_reply_has_words_of_all_its_entries_on_all_boards() {
+        let run = |metadata| RunQuestion { start: RunStart::Top, worst: None, above: 0, below: 2, metadata };
+        let mark = Mark::Score(Words::from_slice(&[1]));
+        let question = |metadata| Question::WithColumns {
+            question: Box::new(Question::Runs(life(), vec![run(metadata)])),
+            boards: vec![(life(), vec![mark]), (life(), Vec::new())],
+        };
+        let at = |marks: usize| BoardCounts {
+            total: 2,
+            marks: vec![Counted::default(); marks],
+            ..BoardCounts::default()
+        };
+        let run = RunReply { total: 2, remaining: 2, below: vec![entry(2), entry(3)], ..RunReply::default() };
+        let fits = |metadata, words: usize, counts: Vec<BoardCounts>| {
+            let reply = Box::new(Reply::Runs(vec![Some(run.clone())]));
+            is_consistent(
+                &question(metadata),
+                &Reply::WithColumns { reply, counts, words: vec![None; words] },
+            )
+        };
+        let counts = || vec![at(1), at(0)];
+        assert!(fits(true, 4, counts()) && fits(false, 0, counts()));
+        assert!(!fits(true, 3, counts()) && !fits(true, 5, counts()) && !fits(false, 4, counts()));
+        assert!(!fits(true, 4, vec![at(1)]) && !fits(true, 4, vec![at(1), at(1)]));
+        assert!(!is_consistent(&question(true), &Reply::Runs(vec![Some(run.clone())])));
     }
 
     #[test]

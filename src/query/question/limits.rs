@@ -21,6 +21,10 @@ const BANS_MAX: usize = 4_096;
 /// Members of a look-up, and keys.
 const MEMBERS_MAX: usize = 4_096;
 
+/// Boards beside a question, and entries on all of them together that are looked up.
+const COLUMNS_MAX: usize = 64;
+const COLUMN_ENTRIES_MAX: u64 = 32_768;
+
 /// Rejects of one question, those that are read for it, and bytes of them.
 const REJECTS_MAX: u32 = 1_000;
 const REJECTS_READ_MAX: u32 = 4_000;
@@ -72,6 +76,32 @@ pub fn check(question: &Question<'_>) -> Result<(), InvalidQuestion> {
         }
         Question::BoardsOfMember { limit, .. } => {
             within("boards", usize::try_from(*limit).unwrap_or(usize::MAX), BOARDS_MAX)
+        }
+        Question::WithColumns { question, boards } => {
+            let entries = match &**question {
+                Question::Counts(_) | Question::Splitters(..) => 0,
+                Question::Runs(_, runs) => {
+                    runs.iter().map(|run| u64::from(run.above) + u64::from(run.below)).sum()
+                }
+                Question::Lookup { members, .. } => crate::types::count(members.len()),
+                _ => {
+                    return Err(InvalidQuestion {
+                        what: "columns beside such a question",
+                        asked: 1,
+                        limit: 0,
+                    });
+                }
+            };
+            check(question)?;
+            within("boards beside it", boards.len(), COLUMNS_MAX)?;
+            within("marks", boards.iter().map(|(_, marks)| marks.len()).sum(), MARKS_MAX)?;
+            let shown = if question.shows_entries() { entries } else { 0 };
+            let (asked, limit) = (shown * crate::types::count(boards.len()), COLUMN_ENTRIES_MAX);
+            if asked <= limit {
+                Ok(())
+            } else {
+                Err(InvalidQuestion { what: "entries on other boards", asked, limit })
+            }
         }
         Question::Rejects(RejectsQuestion { rejects, read, bytes, .. }) => {
             let within = |what, asked: u32, limit: u32| {

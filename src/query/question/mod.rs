@@ -8,6 +8,7 @@
 //! home shard and then one with the others; a position is searched in a handful.
 
 mod answer;
+mod columns;
 mod consistency;
 mod limits;
 mod widths;
@@ -26,6 +27,7 @@ use crate::types::{BoardName, MemberId, Sequence, Timestamp};
 pub use answer::{
     answer, ask_for_profiles, bans_of, boards_of_member, counts_of, found_member, movement_of, splitters_of,
 };
+pub use columns::words_on_boards;
 pub use consistency::is_consistent;
 pub(super) use limits::ENTRIES_MAX;
 pub use limits::{InvalidQuestion, check};
@@ -193,6 +195,9 @@ pub enum Question<'a> {
     Changed(Vec<BoardLife>),
     /// Who is hidden.
     Hidden(HiddenQuestion<'a>),
+    /// Another question, and beside it of other boards: counts at marks, and the words of the members of all
+    /// entries that are replied to be shown.
+    WithColumns { question: Box<Question<'a>>, boards: Vec<(BoardLife, Vec<Mark<'a>>)> },
 }
 
 /// Which of a shard's bans are wanted.
@@ -252,6 +257,7 @@ impl Question<'_> {
             Self::Runs(_, runs) => runs.iter().any(|run| run.metadata),
             Self::Lookup { metadata, .. } => *metadata,
             Self::MemberOnBoards { .. } | Self::BoardsOfMember { .. } => true,
+            Self::WithColumns { question, .. } => question.shows_entries(),
             Self::Counts(_)
             | Self::Splitters(..)
             | Self::Rejects(_)
@@ -264,7 +270,11 @@ impl Question<'_> {
 
     /// The boards that it names, or of which it names instances.
     pub fn boards(&self) -> impl Iterator<Item = BoardName> {
-        let (one, several, counted): (_, &[BoardLife], &[(BoardLife, Vec<Mark<'_>>)]) = match self {
+        let (question, columns): (_, &[(BoardLife, Vec<Mark<'_>>)]) = match self {
+            Self::WithColumns { question, boards } => (&**question, boards),
+            _ => (self, &[]),
+        };
+        let (one, several, counted): (_, &[BoardLife], &[(BoardLife, Vec<Mark<'_>>)]) = match question {
             Self::Counts(boards) => (None, &[], boards),
             Self::Runs(board, _)
             | Self::Splitters(board, _)
@@ -272,9 +282,12 @@ impl Question<'_> {
             | Self::Movement { since: board, .. }
             | Self::Summary { board, .. } => (Some(board), &[], &[]),
             Self::MemberOnBoards { boards, .. } | Self::Changed(boards) => (None, boards, &[]),
-            Self::BoardsOfMember { .. } | Self::Rejects(_) | Self::Hidden(_) => (None, &[], &[]),
+            Self::BoardsOfMember { .. } | Self::Rejects(_) | Self::Hidden(_) | Self::WithColumns { .. } => {
+                (None, &[], &[])
+            }
         };
-        let lives = one.into_iter().chain(several).chain(counted.iter().map(|(board, _)| board));
+        let counted = counted.iter().chain(columns).map(|(board, _)| board);
+        let lives = one.into_iter().chain(several).chain(counted);
         lives.map(|life| life.board.board())
     }
 
@@ -437,6 +450,13 @@ pub enum Reply {
     /// reply's sequence. 0 if the shard does not have it.
     Changed(Vec<Sequence>),
     Hidden(HiddenReply),
+    WithColumns {
+        reply: Box<Reply>,
+        /// One for each board asked.
+        counts: Vec<BoardCounts>,
+        /// For each entry that is shown, its member's words on each board; `None` where it is not listed.
+        words: Vec<Option<Words>>,
+    },
 }
 
 /// How `all` of a board was on a shard when an instance of another window began. As long as that instance is
@@ -500,6 +520,9 @@ impl Reply {
             Self::Splitters(splitters) => splitters.iter().any(|reply| is_over(reply.life)),
             Self::Lookup { life, .. } => is_over(*life),
             Self::Movement(reply) => is_over(reply.life),
+            Self::WithColumns { reply, counts, .. } => {
+                counts.iter().any(|board| is_over(board.life)) || reply.has_ended_board()
+            }
             Self::MemberOnBoards(_)
             | Self::BoardsOfMember(_)
             | Self::Rejects(_)
@@ -519,6 +542,7 @@ impl Reply {
             Self::Runs(runs) => runs.iter().flatten().map(|run| run.total).next(),
             Self::Splitters(splitters) => splitters.first().map(|reply| reply.total),
             Self::Lookup { total, .. } => Some(*total),
+            Self::WithColumns { reply, .. } => reply.total(),
             Self::MemberOnBoards(_)
             | Self::BoardsOfMember(_)
             | Self::Rejects(_)
@@ -551,6 +575,7 @@ impl Reply {
                 let entries = found.boards.iter_mut().map(|(_, found)| &mut found.entry);
                 entries.chain(&mut found.itself).for_each(visit);
             }
+            Self::WithColumns { reply, .. } => reply.each_entry(visit),
         }
     }
 }

@@ -24,10 +24,17 @@ pub fn check_widths(shard: &Shard, question: &Question<'_>) -> Result<(), Invali
             columns: window.definition.columns(),
         })
     };
-    match question {
-        Question::Counts(boards) => boards.iter().try_for_each(|(life, marks)| {
+    let check_marks = |boards: &[(BoardLife, Vec<Mark<'_>>)]| {
+        boards.iter().try_for_each(|(life, marks)| {
             widths(life).map_or(Ok(()), |widths| marks.iter().try_for_each(|mark| widths.check_mark(mark)))
-        }),
+        })
+    };
+    match question {
+        Question::Counts(boards) => check_marks(boards),
+        Question::WithColumns { question, boards } => {
+            check_marks(boards)?;
+            check_widths(shard, question)
+        }
         Question::Runs(life, runs) => {
             widths(life).map_or(Ok(()), |widths| runs.iter().try_for_each(|run| widths.check_run(run)))
         }

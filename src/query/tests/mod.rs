@@ -10,6 +10,7 @@
 )]
 
 mod approximate;
+mod columns;
 mod large_reads;
 mod missing;
 mod movement;

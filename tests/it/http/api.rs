@@ -25,6 +25,7 @@ at_each_place![
     what_a_board_shows_can_be_sent_back,
     each_result_has_the_metadata_of_its_own_job,
     metadata_belongs_to_its_score_and_cursors_neither_skip_nor_repeat_while_scores_move,
+    lists_show_their_members_on_other_boards_of_the_same_moment,
 ];
 
 fn start(place: Place) -> (Served, Client) {
@@ -412,4 +413,59 @@ fn check_walk(client: &Client, walk: usize) {
     }
     assert!(scores.is_sorted(), "from the {from}: {scores:?}");
     assert!(met.iter().copied().eq(0..STANDING), "from the {from}: {met:?}");
+}
+
+/// Each job gives a member the same number on all boards, so that an answer of one moment of the member's shard
+/// shows it three times, while writers go on. Ranks are those that the numbers have among all.
+fn lists_show_their_members_on_other_boards_of_the_same_moment(place: Place) {
+    const MEMBERS: u64 = 40;
+    let (service, client) = start(place);
+    ok(client.put("/v1/boards/deaths", &json!({"keys": [{"name": "deaths", "order": "asc"}]})));
+    let job = |member: u64, number: u64| {
+        let scores = json!({"arena": number, "kills": number, "deaths": number});
+        json!({"member": format!("m{member}"), "scores": scores})
+    };
+    let jobs: Vec<Value> = (0..MEMBERS).map(|member| job(member, member)).collect();
+    let answer = ok(client.post("/v1/jobs?wait=applied", &json!(jobs)));
+    let after = answer["token"].as_str().expect("a token").to_owned();
+    let with = "with=kills,deaths&with_rank=true";
+    let check = |answer: &Value| {
+        assert_eq!(answer["with_windows"], json!({"kills": "all", "deaths": "all"}), "{answer}");
+        let entries = answer["entries"].as_array().expect("a list");
+        for entry in entries {
+            let (score, with) = (&entry["score"], &entry["with"]);
+            assert_eq!((&with["kills"]["score"], &with["deaths"]["score"]), (score, score), "{answer}");
+            // The boards have the same members with the same scores, one of them in the reverse order.
+            assert_eq!(with["kills"]["rank"], entry["rank"], "{answer}");
+            let worse = with["deaths"]["rank"].as_u64().expect("a rank") - 1;
+            let better = entry["rank"].as_u64().expect("a rank") - 1;
+            assert!(better + worse < MEMBERS, "{answer}");
+        }
+        entries.len()
+    };
+    let top = ok(client.get(&format!("/v1/boards/arena/top?limit=40&{with}&after={after}")));
+    assert_eq!(check(&top), 40);
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let (client, mut random) = (service.client(), Random::new(7));
+            while !stop.load(Ordering::Relaxed) {
+                let jobs: Vec<Value> =
+                    (0..3).map(|_| job(random.below(MEMBERS), random.below(1_000))).collect();
+                ok(client.post("/v1/jobs?wait=applied", &json!(jobs)));
+            }
+        });
+        let lookup = json!({"members": (0..9).map(|member| format!("m{member}")).collect::<Vec<_>>()});
+        for _ in 0..40 {
+            for list in ["top?", "top?from=bottom&", "range?min=100&", "positions/7?", "members/m3/around?"] {
+                let path = format!("/v1/boards/arena/{list}{with}");
+                // There may be nobody yet with a hundred.
+                assert!(check(&ok(client.get(&path))) > 0 || list.starts_with("range"), "{path}");
+            }
+            let found = ok(client.post(&format!("/v1/boards/arena/members:lookup?{with}"), &lookup));
+            assert_eq!(check(&found), 9);
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+    service.end();
 }

@@ -90,6 +90,12 @@ fn encode_as(format: u8, value: &impl bincode::Encode, limit: usize) -> Result<V
     Ok(bytes)
 }
 
+/// A question within another one, or a reply, as bytes.
+fn nested(value: &impl bincode::Encode) -> Vec<u8> {
+    // Memory can always be written to. No bytes would be refused as undecodable.
+    bincode::encode_to_vec(value, CONFIG).unwrap_or_default()
+}
+
 fn decode<'a, T: bincode::BorrowDecode<'a, ()>, const MEMORY: usize>(
     body: &'a [u8],
 ) -> Result<T, Undecodable> {

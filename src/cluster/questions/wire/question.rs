@@ -1,14 +1,16 @@
 //! A question, and what its reply must be of.
 
+use std::borrow::Cow;
+
 use bincode::{BorrowDecode, Encode};
 
 use crate::cluster::questions::wire::counterparts::{KeyWire, LifeWire, MarkWire};
 use crate::cluster::questions::wire::{
-    QUESTION_BYTES_MAX, QUESTION_MEMORY_MAX, Undecodable, body, decode, encode, undecodable,
+    QUESTION_BYTES_MAX, QUESTION_MEMORY_MAX, Undecodable, body, decode, encode, nested, undecodable,
 };
 use crate::job::{JobPlace, RejectCode};
 use crate::query::question::{
-    HiddenQuestion, Question, RejectsQuestion, RunQuestion, RunStart, SplittersQuestion,
+    BoardLife, HiddenQuestion, Mark, Question, RejectsQuestion, RunQuestion, RunStart, SplittersQuestion,
 };
 use crate::query::summary::KnownSummary;
 use crate::query::{EVERY, InstanceAsked, WindowChoice};
@@ -63,7 +65,7 @@ struct AskedWire<'a> {
 
 #[derive(Encode, BorrowDecode)]
 enum QuestionWire<'a> {
-    Counts(Vec<(LifeWire<'a>, Vec<MarkWire<'a>>)>),
+    Counts(Vec<MarksWire<'a>>),
     Runs(LifeWire<'a>, Vec<RunWire<'a>>),
     Splitters(LifeWire<'a>, Vec<SplittersWire<'a>>),
     Lookup {
@@ -106,6 +108,22 @@ enum QuestionWire<'a> {
         after: Option<(&'a str, &'a str)>,
         limit: u32,
     },
+    /// A question within another one is bytes, so that no message makes a node decode ever deeper.
+    WithColumns(Cow<'a, [u8]>, Vec<MarksWire<'a>>),
+}
+
+/// A board, and the marks that are counted at.
+type MarksWire<'a> = (LifeWire<'a>, Vec<MarkWire<'a>>);
+
+fn marks_wire<'a>(boards: &'a [(BoardLife, Vec<Mark<'a>>)]) -> Vec<MarksWire<'a>> {
+    let marks = |marks: &'a [Mark<'a>]| marks.iter().map(MarkWire::of).collect();
+    boards.iter().map(|(life, of_board)| (LifeWire::of(life), marks(of_board))).collect()
+}
+
+fn read_marks<'a>(boards: Vec<MarksWire<'a>>) -> Result<Vec<(BoardLife, Vec<Mark<'a>>)>, Undecodable> {
+    let board =
+        |(life, marks): MarksWire<'a>| Ok((life.read()?, marks.into_iter().map(MarkWire::read).collect()));
+    boards.into_iter().map(board).collect()
 }
 
 #[derive(Encode, BorrowDecode)]
@@ -150,12 +168,10 @@ struct SplittersWire<'a> {
 impl<'a> QuestionWire<'a> {
     fn of(question: &'a Question<'a>) -> Self {
         match question {
-            Question::Counts(boards) => Self::Counts(
-                boards
-                    .iter()
-                    .map(|(life, marks)| (LifeWire::of(life), marks.iter().map(MarkWire::of).collect()))
-                    .collect(),
-            ),
+            Question::Counts(boards) => Self::Counts(marks_wire(boards)),
+            Question::WithColumns { question, boards } => {
+                Self::WithColumns(nested(&Self::of(question)).into(), marks_wire(boards))
+            }
             Question::Runs(life, runs) => {
                 Self::Runs(LifeWire::of(life), runs.iter().map(RunWire::of).collect())
             }
@@ -207,11 +223,14 @@ impl<'a> QuestionWire<'a> {
 
     fn read(self) -> Result<Question<'a>, Undecodable> {
         Ok(match self {
-            Self::Counts(boards) => {
-                let board = |(life, marks): (LifeWire<'a>, Vec<MarkWire<'a>>)| {
-                    Ok((life.read()?, marks.into_iter().map(MarkWire::read).collect()))
+            Self::Counts(boards) => Question::Counts(read_marks(boards)?),
+            Self::WithColumns(question, boards) => {
+                let Cow::Borrowed(bytes) = question else { return Err(undecodable("it was not decoded")) };
+                let question = match decode::<QuestionWire<'_>, QUESTION_MEMORY_MAX>(bytes)? {
+                    Self::WithColumns(..) => return Err(undecodable("columns are asked for within others")),
+                    question => Box::new(question.read()?),
                 };
-                Question::Counts(boards.into_iter().map(board).collect::<Result<_, _>>()?)
+                Question::WithColumns { question, boards: read_marks(boards)? }
             }
             Self::Runs(life, runs) => {
                 Question::Runs(life.read()?, runs.into_iter().map(RunWire::read).collect())

@@ -1,5 +1,7 @@
 //! A reply, and the sequence that it is of.
 
+use std::borrow::Cow;
+
 use bincode::{BorrowDecode, Decode, Encode};
 
 use crate::cluster::questions::wire::counterparts::{LifeWire, WordsWire};
@@ -7,7 +9,7 @@ use crate::cluster::questions::wire::profiles::{self, ProfileWire};
 use crate::cluster::questions::wire::question::read_code;
 use crate::cluster::questions::wire::summary::SummaryWire;
 use crate::cluster::questions::wire::{
-    REPLY_BYTES_MAX, REPLY_MEMORY_MAX, Undecodable, body, decode, encode, undecodable,
+    REPLY_BYTES_MAX, REPLY_MEMORY_MAX, Undecodable, body, decode, encode, nested, undecodable,
 };
 use crate::query::question::{
     BoardCounts, BoardsOfMember, Counted, EntryMetadata, EntryProfile, FoundMember, HiddenReply, KeyCounts,
@@ -54,7 +56,12 @@ enum ReplyWire<'a> {
     Counts(Vec<CountsWire>),
     Runs(Vec<Option<RunReplyWire<'a>>>),
     Splitters(Vec<SplittersReplyWire<'a>>),
-    Lookup { life: LifeOnShardWire, total: u64, members: Vec<Option<EntryWire<'a>>>, keys: Vec<(u64, u64)> },
+    Lookup {
+        life: LifeOnShardWire,
+        total: u64,
+        members: Vec<Option<EntryWire<'a>>>,
+        keys: Vec<(u64, u64)>,
+    },
     MemberOnBoards(Vec<Option<FoundWire<'a>>>),
     BoardsOfMember(Vec<(LifeWire<'a>, FoundWire<'a>)>, Option<u32>, Option<EntryWire<'a>>),
     Rejects(Vec<RejectWire<'a>>, Option<(u64, u32)>),
@@ -62,6 +69,8 @@ enum ReplyWire<'a> {
     Summary(SummaryWire<'a>),
     Changed(Vec<u64>),
     Hidden(Vec<BanWire<'a>>, bool),
+    /// The reply as bytes, as in a question.
+    WithColumns(Cow<'a, [u8]>, Vec<CountsWire>, Vec<Option<WordsWire>>),
 }
 
 /// The name of a board, or nothing for all boards; a member, and since when.
@@ -179,6 +188,11 @@ impl<'a> ReplyWire<'a> {
             ),
             Reply::Movement(reply) => Self::Movement(MovementWire::of(reply)),
             Reply::Changed(changed) => Self::Changed(changed.iter().map(|sequence| sequence.0).collect()),
+            Reply::WithColumns { reply, counts, words } => Self::WithColumns(
+                nested(&Self::of(reply)).into(),
+                counts.iter().map(CountsWire::of).collect(),
+                words.iter().map(|words| words.map(WordsWire)).collect(),
+            ),
             Reply::Hidden(HiddenReply { bans, more }) => {
                 let ban = |ban: &'a Ban| (name_of(&ban.scope), ban.member.as_str(), ban.since.as_micros());
                 Self::Hidden(bans.iter().map(ban).collect(), *more)
@@ -223,6 +237,16 @@ impl<'a> ReplyWire<'a> {
             }),
             Self::Movement(reply) => Reply::Movement(reply.read()?),
             Self::Changed(changed) => Reply::Changed(changed.into_iter().map(Sequence).collect()),
+            Self::WithColumns(reply, counts, words) => {
+                let Cow::Borrowed(bytes) = reply else { return Err(undecodable("it was not decoded")) };
+                let reply = match decode::<ReplyWire<'_>, REPLY_MEMORY_MAX>(bytes)? {
+                    Self::WithColumns(..) => return Err(undecodable("columns are replied within others")),
+                    reply => Box::new(reply.read()?),
+                };
+                let counts = counts.into_iter().map(CountsWire::read).collect();
+                let words = words.into_iter().map(|words| words.map(|words| words.0)).collect();
+                Reply::WithColumns { reply, counts, words }
+            }
             Self::Hidden(bans, more) => {
                 let bans = bans.into_iter().map(read_ban).collect::<Result<_, _>>()?;
                 Reply::Hidden(HiddenReply { bans, more })

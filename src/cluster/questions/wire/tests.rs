@@ -114,6 +114,10 @@ fn questions() -> Vec<Question<'static>> {
             after: Some(("a", MemberId::new("m7").expect("a good id"))),
             limit: 10,
         }),
+        Question::WithColumns {
+            question: Box::new(Question::Runs(life("a", 7), vec![run(RunStart::Top)])),
+            boards: vec![(life("b", 8), vec![Mark::Score(words(&[865]))]), (life("c#2026-W47", 9), vec![])],
+        },
     ]
 }
 
@@ -207,6 +211,16 @@ fn replies() -> Vec<Reply> {
             }],
             more: true,
         }),
+        Reply::WithColumns {
+            reply: Box::new(Reply::Counts(Vec::new())),
+            counts: vec![BoardCounts {
+                life: LifeOnShard::Here,
+                total: 5,
+                hidden: 1,
+                marks: vec![Counted { before: 2, through: 300 }],
+            }],
+            words: vec![None, Some(words(&[5, 0]))],
+        },
     ]
 }
 
@@ -350,6 +364,26 @@ fn a_question_says_whether_profiles_are_asked_for() {
     }
 }
 
+/// However often they are put into one another: a node decodes no deeper than one of them.
+#[test]
+fn columns_within_columns_are_refused() {
+    let within =
+        |inner: Question<'static>| Question::WithColumns { question: Box::new(inner), boards: vec![] };
+    let once = within(Question::Counts(Vec::new()));
+    for depth in [1, 2, 1_000] {
+        let question = (0..depth).fold(once.clone(), |inner, _| within(inner));
+        let bytes = encode_question(&asked(question)).expect("it is small");
+        let refused = decode_question(&bytes).expect_err("it is nested").to_string();
+        assert!(refused.contains("within others"), "{refused}");
+    }
+    let reply_within =
+        |reply| Reply::WithColumns { reply: Box::new(reply), counts: Vec::new(), words: Vec::new() };
+    let bytes =
+        encode_reply(&mut reply(reply_within(reply_within(Reply::Changed(Vec::new()))))).expect("small");
+    assert!(decode_reply(&bytes).is_err());
+    assert!(crate::query::question::check(&within(once)).is_err());
+}
+
 fn with_profiles(profiles: &[(&[u8], EntryProfile)]) -> ShardReply {
     let entry = |(member, profile): &(&[u8], EntryProfile)| ShardEntry {
         member: (*member).into(),
@@ -425,11 +459,13 @@ proptest! {
 
     #[test]
     fn no_change_of_some_bytes_makes_it_panic(
-        which in 0_usize..8,
+        which in 0_usize..13,
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
     ) {
-        let mut question = encode_question(&asked(questions().swap_remove(which))).expect("it is small");
-        let mut reply = encode_reply(&mut reply(replies().swap_remove(which))).expect("it is small");
+        let (mut questions, mut replies) = (questions(), replies());
+        let (question, replied) = (which % questions.len(), which % replies.len());
+        let mut question = encode_question(&asked(questions.swap_remove(question))).expect("it is small");
+        let mut reply = encode_reply(&mut reply(replies.swap_remove(replied))).expect("it is small");
         for (at, byte) in changes {
             let at_question = at.index(question.len());
             question[at_question] = byte;

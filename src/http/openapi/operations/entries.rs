@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::http::openapi::doc::Doc;
-use crate::http::openapi::operations::kinds::{read, read_board};
+use crate::http::openapi::operations::kinds::{read, read_board, read_table};
 use crate::http::openapi::parameters::{
     hidden, limit, list, movement, neighbours, or_empty, query, signed, windows,
 };
@@ -60,7 +60,7 @@ pub fn member() -> Doc {
 }
 
 pub fn around() -> Doc {
-    read_board(ENTRIES, "A member and its neighbours")
+    read_table(ENTRIES, "A member and its neighbours")
         .describe(format!(
             "The member's entry and those right before and after it, best first. `above` and `below` are \
              at most {NEIGHBOURS_MAX} each. Near an end of the board there are fewer entries on that \
@@ -80,7 +80,7 @@ pub fn around() -> Doc {
 }
 
 pub fn lookup() -> Doc {
-    read_board(ENTRIES, "A group of members")
+    read_table(ENTRIES, "A group of members")
         .describe(format!(
             "The board of a group, such as of friends. Of up to {BATCH_MAX} members, those who are on the \
              board, best first, with their rank within the group and on the board; and those who are not \
@@ -122,7 +122,7 @@ pub fn member_boards() -> Doc {
 }
 
 pub fn top() -> Doc {
-    read_board(LISTS, "The entries at an end of a board")
+    read_table(LISTS, "The entries at an end of a board")
         .describe(
             "Entries best first, or worst first with `from=bottom`, a page at a time. The cursor holds \
              the full sort key of the last entry, so that an entry whose score does not change is neither \
@@ -213,7 +213,7 @@ pub fn live() -> Doc {
 }
 
 pub fn positions() -> Doc {
-    read_board(LISTS, "The entries from a position on")
+    read_table(LISTS, "The entries from a position on")
         .describe(
             "The page that begins at a position. A deep position takes no longer, because entries before \
              it are not read. A page beyond the end has no entries. Send `next_cursor` to `top` for the \
@@ -224,7 +224,7 @@ pub fn positions() -> Doc {
 }
 
 pub fn range() -> Doc {
-    read_board(LISTS, "The entries between two scores")
+    read_table(LISTS, "The entries between two scores")
         .describe(
             "Entries whose first key lies between the two bounds, which are inclusive as in `count`, best \
              first, a page at a time. Leave a bound out, or empty, for no bound. Entries before the page \

@@ -16,6 +16,11 @@ pub fn read_board(tag: &'static str, summary: &'static str) -> Doc {
     read(tag, summary).problem(404, "unknown_board").problem(404, "unknown_window")
 }
 
+/// A read of a board's entries, which may show their members' entries on other boards.
+pub fn read_table(tag: &'static str, summary: &'static str) -> Doc {
+    parameters::columns().into_iter().fold(read_board(tag, summary), Doc::query)
+}
+
 /// A write, which can wait.
 pub fn write(tag: &'static str, summary: &'static str) -> Doc {
     let doc = Doc::new(tag, summary).problems(ANY).problems(WRITE);

@@ -26,9 +26,36 @@ fn listed_entry() -> Value {
         listed_fields(),
     );
     with_optional(
-        with_profile(entry),
+        with_columns(with_profile(entry)),
         json!({"reached_at": component("Time"), "version": component("Version")}),
     )
+}
+
+/// An entry of a list with its member's entries on other boards, which are there if they were asked for.
+fn with_columns(schema: Value) -> Value {
+    let columns = json!({
+        "type": "object",
+        "description": "The member on the boards that the parameter `with` names; `null` where it is not listed. Present with `with`.",
+        "additionalProperties": {"anyOf": [component("EntryOnBoard"), {"type": "null"}]}
+    });
+    with_optional(schema, json!({"with": columns}))
+}
+
+/// A list of them.
+fn with_windows(schema: Value) -> Value {
+    let windows = json!({
+        "type": "object",
+        "description": "The instance by which each of the boards was read that the parameter `with` names; `null` where there is no such instance now. Present with `with`.",
+        "additionalProperties": {"type": ["string", "null"]}
+    });
+    with_optional(schema, json!({"with_windows": windows}))
+}
+
+fn error() -> Value {
+    json!({"error": {
+        "type": "integer", "format": "int64", "minimum": 0,
+        "description": "The most by which the score is too high. Present on boards of the kind `top_k`."
+    }})
 }
 
 /// With fields that may be absent. After `object`, which requires all that it is given.
@@ -50,11 +77,7 @@ fn with_profile(schema: Value) -> Value {
         "type": ["integer", "null"], "format": "int64",
         "description": "The entry's position when the current instance of the window asked for began, less its position now: positive if it has climbed. `null` if it was not listed then. Present with `movement`."
     });
-    let error = json!({
-        "type": "integer", "format": "int64", "minimum": 0,
-        "description": "The most by which the score is too high. Present on boards of the kind `top_k`."
-    });
-    with_optional(schema, json!({"profile": profile, "movement": movement, "error": error}))
+    with_optional(schema, with(error(), [json!({"profile": profile, "movement": movement})]))
 }
 
 /// Present if the answer is approximate.
@@ -124,14 +147,20 @@ pub fn schemas() -> Value {
             }})
         ),
         "ListedEntry": listed_entry(),
-        "Page": read_answer(
+        "EntryOnBoard": with_optional(
+            object("A member's entry on another board than the one that is listed.", json!({"score": component("Score")})),
+            with(error(), [json!({"rank": ordinal(
+                "1 + the number of entries of that board with a better score; shared by equal scores. Present with `with_rank=true`."
+            )})])
+        ),
+        "Page": with_windows(read_answer(
             "Entries in their order. `next_cursor` is the cursor of the next page, and `null` at the end.",
             with(head(), [total()]),
             json!({
                 "entries": array(component("ListedEntry")),
                 "next_cursor": {"type": ["string", "null"], "pattern": "^[0-9a-f]+$"}
             })
-        ),
+        )),
         "LiveState": live(
             "The data of the event `state`: all that is watched.",
             json!({
@@ -149,11 +178,11 @@ pub fn schemas() -> Value {
                 "not_found": array(component("MemberId"))
             })
         ),
-        "Neighbours": read_answer(
+        "Neighbours": with_windows(read_answer(
             "The member and its neighbours, best first.",
             with(head(), [total()]),
             json!({"entries": array(component("ListedEntry"))})
-        ),
+        )),
         "LookupInput": {
             "type": "object", "additionalProperties": false, "required": ["members"],
             "properties": {
@@ -161,14 +190,14 @@ pub fn schemas() -> Value {
                             "description": "Ids; repeated ones count once."}
             }
         },
-        "Group": read_answer(
+        "Group": with_windows(read_answer(
             "Those of the members who are on the board, best first, and those who are not.",
             with(head(), [total()]),
             json!({
-                "entries": array(with_profile(object("An entry, and its rank within the group.", group))),
+                "entries": array(with_columns(with_profile(object("An entry, and its rank within the group.", group)))),
                 "not_found": array(component("MemberId"))
             })
-        ),
+        )),
         "MemberBoards": with_optional(read_answer(
             "A member's entries, by board. `next_cursor` is the cursor for entries on further boards, and `null` at the end.",
             json!({
