@@ -1,5 +1,5 @@
-//! Whose a rejected job is, whatever else is wrong with it: for the erasure of what is stored, and for lists of
-//! one member's rejects.
+//! Whose a rejected job is, whatever else is wrong with it: for the erasure of what is stored, and for lists
+//! of one member's rejects.
 //!
 //! Knows: the field of a job that names its member. Must not know: where rejected jobs are kept.
 //!
@@ -20,7 +20,8 @@ const FIELD: &str = "member";
 const TEXT_BYTES_MAX: usize = 6 * MAX_MEMBER_BYTES + 2;
 
 /// The members that a job is of, or may be: what its field names, of which each occurrence counts. Of bytes
-/// that are no JSON object, such as a job that was cut or an array of jobs, every text that stands in them.
+/// that are no JSON object, such as a job that was cut or an array of jobs, every text in them that is not the
+/// name of a field.
 pub fn members_named(job: &[u8]) -> HashSet<String> {
     match serde_json::from_slice::<JsonFields<'_>>(job) {
         // Of longer lists, not all fields were read.
@@ -30,7 +31,7 @@ pub fn members_named(job: &[u8]) -> HashSet<String> {
         }
         Ok(_) | Err(_) => {
             let quotes = Quotes::of(job);
-            (0..quotes.at.len()).filter_map(|nth| quotes.text(nth)).collect()
+            (0..quotes.at.len()).filter_map(|nth| quotes.value(nth)).collect()
         }
     }
 }
@@ -47,19 +48,15 @@ fn cut_at(job: &[u8], max: usize) -> Vec<u8> {
     let quotes = Quotes::of(job);
     for name in (0..quotes.at.len()).filter_map(|nth| quotes.named_behind(nth)) {
         let field = format!(r#" "{FIELD}":{}"#, serde_json::Value::from(name.as_str()));
-        if !known.insert(name) {
-            continue;
+        if known.insert(name) && cut.len() + field.len() <= max + NAMES_BYTES_KEPT {
+            cut.extend_from_slice(field.as_bytes());
         }
-        if cut.len() + field.len() > max + NAMES_BYTES_KEPT {
-            break;
-        }
-        cut.extend_from_slice(field.as_bytes());
     }
     cut
 }
 
-/// Where quotation marks stand that are not escaped, in bytes that need not be JSON. Each may begin a text, since
-/// one may be missing before it.
+/// Where quotation marks stand that are not escaped, in bytes that need not be JSON. Each may begin a text,
+/// since one may be missing before it.
 struct Quotes<'a> {
     bytes: &'a [u8],
     at: Vec<usize>,
@@ -81,10 +78,18 @@ impl<'a> Quotes<'a> {
         self.bytes.get(*self.at.get(nth)?..=*self.at.get(nth + 1)?)
     }
 
-    /// The text from one to the next, if it may be a member's id.
+    /// The text from one to the next, if it is short enough for a member's id.
     fn text(&self, nth: usize) -> Option<String> {
         let quoted = self.between(nth).filter(|quoted| quoted.len() <= TEXT_BYTES_MAX)?;
-        Some(text_of(std::str::from_utf8(quoted).ok()?)?.into_owned())
+        let text = text_of(std::str::from_utf8(quoted).ok()?)?;
+        (text.len() <= MAX_MEMBER_BYTES).then(|| text.into_owned())
+    }
+
+    /// The same, unless it is the name of a field.
+    fn value(&self, nth: usize) -> Option<String> {
+        let behind = self.bytes.get(self.at.get(nth + 1)? + 1..)?;
+        let next = behind.iter().find(|byte| !byte.is_ascii_whitespace());
+        if next == Some(&b':') { None } else { self.text(nth) }
     }
 
     /// The text that a field has whose name is between one and the next, if that is the member's.
@@ -122,6 +127,7 @@ mod tests {
         for job in [
             r#"{"member":"q","board":"b","score":1,"meta":{"friend":"p \"4\""}}"#,
             r#"{"member":"p","score":4}"#,
+            r#"[{"member":"q","p \"4\"" : 1},{"a":1"#,
             r#"{"member":"p \"4\"5","scores":{"a"#,
             "",
             "p \"4\"",
@@ -151,6 +157,8 @@ mod tests {
             assert!(is_found(&job, "p42"), "{job}");
             assert!(!is_found(&job, "p4"), "{job}");
         }
+        let long = "y".repeat(300);
+        assert!(is_found(&format!(r#"{{"m":"{filler}","member":"{long}","member":"p42","x"#), "p42"));
         let others = format!(r#"{{"meta":{{"a":"{filler}"}},"members":"p42","memb\"member":5}}"#);
         assert!(!is_found(&others, "p42"));
         let short = br#"{"member":"p42","score":true}"#;
