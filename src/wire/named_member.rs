@@ -20,7 +20,7 @@ const FIELD: &str = "member";
 const TEXT_BYTES_MAX: usize = 6 * MAX_MEMBER_BYTES + 2;
 
 /// The members that a job is of, or may be: what its field names, of which each occurrence counts. Of bytes
-/// that are no JSON object, such as a job that was cut or an array of jobs, every text in them that is not the
+/// that are no JSON object, such as a job that was cut or an array of jobs, every text that is not the
 /// name of a field.
 pub fn members_named(job: &[u8]) -> HashSet<String> {
     match serde_json::from_slice::<JsonFields<'_>>(job) {
