@@ -88,6 +88,11 @@ impl Admission {
         self.requests.load(Ordering::Relaxed)
     }
 
+    /// The most bytes that all answers may have together: no single one may have more.
+    pub fn answer_bytes_max(&self) -> usize {
+        self.limits.answer_bytes_in_flight
+    }
+
     /// Counts an answer of `bytes` in place of the `before` bytes that were counted for it until now.
     ///
     /// # Errors

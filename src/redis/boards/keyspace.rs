@@ -1,17 +1,20 @@
 //! Commands about boards as keys. A board without entries is no key, as in Redis: its definition stays.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::board::Definition;
-use crate::operations::Operations;
+use crate::operations::{Failure, Operations, Reading};
 use crate::query::{InstanceAsked, TotalOnly, TotalsOf, WindowChoice};
 use crate::redis::boards::asked::Asking;
 use crate::redis::boards::key::{BoardKey, Shape};
-use crate::redis::boards::pattern::matches;
+use crate::redis::boards::pace::{LOOKUP, Pace};
+use crate::redis::boards::pattern::Pattern;
+use crate::redis::boards::scan_order::{ScanOrder, each_name};
 use crate::redis::commands::{Keyspace, Scan};
 use crate::redis::frames::Replies;
 use crate::redis::refused::Refused;
-use crate::types::{AsOf, BoardName, count, fnv1a_32};
+use crate::types::{AsOf, BoardName, count};
 
 /// What `OBJECT ENCODING` says: whatever the number of entries, they are kept in order.
 const ENCODING: &str = "skiplist";
@@ -22,23 +25,34 @@ const ENTRY_BYTES: u64 = 64;
 const SORTED_SET: &str = "zset";
 /// The same of a board of several keys, or of the kind `top_k`.
 const OTHER_BOARD: &str = "board";
+/// Boards whose entries are counted at once, under one hold of the shards.
+const TOTALS_AT_ONCE: usize = 100;
+/// Names that a call of `SCAN` passes over, at least, to find boards that the token gives access to.
+const NAMES_PER_SCAN: usize = 1_000;
 
-/// Answers a command about boards. Returns what it has written.
+/// Answers a command about boards.
+///
+/// # Arguments
+/// `written`: what it has written is added, also if it is refused in the midst of it.
 ///
 /// # Errors
-/// When it cannot be answered. Nothing is written to the replies then.
+/// When it cannot be answered. What was written to the replies is to be forgotten then.
 pub async fn answer_keyspace(
     operations: &Arc<Operations>,
-    asking: &Asking<'_>,
+    (asking, order): (&Asking<'_>, &ScanOrder),
     command: &Keyspace<'_>,
     replies: &mut Replies,
-) -> Result<Option<AsOf>, Refused> {
+    written: &mut AsOf,
+) -> Result<(), Refused> {
     match command {
         Keyspace::Exists(keys) => {
-            let boards = keys.iter().map(|key| asking.board(key)).collect::<Result<Vec<_>, _>>()?;
-            let mut found = 0;
-            for board in &boards {
-                found += u64::from(has_entries(asking, board).await?);
+            for key in keys {
+                asking.board(key)?;
+            }
+            let (mut found, mut pace) = (0, Pace::begin());
+            for key in keys {
+                found += u64::from(has_entries(asking, &asking.board(key)?).await?);
+                pace.note(asking, LOOKUP).await?;
             }
             replies.count(found);
         }
@@ -67,31 +81,36 @@ pub async fn answer_keyspace(
                 _ => replies.null(),
             }
         }
-        Keyspace::Delete(keys) => return delete(operations, asking, keys, replies).await.map(Some),
+        Keyspace::Delete(keys) => delete(operations, asking, keys, replies, written).await?,
         Keyspace::Keys(pattern) => {
-            let names: Vec<BoardName> =
-                with_entries(asking, |name| matches(pattern, name.as_str().as_bytes()))
-                    .await?
-                    .into_iter()
-                    .map(|(name, _)| name)
-                    .collect();
-            replies.array(names.len());
-            for name in &names {
+            let (begin, mut found) = (replies.mark(), 0);
+            let pattern = Pattern::new(pattern)?;
+            each_with_entries(asking, Some(&pattern), |name| {
                 replies.text(name.as_str());
-            }
+                found += 1;
+                asking.count(replies)
+            })
+            .await?;
+            replies.insert_array(begin, found);
         }
-        Keyspace::Scan(scan) => scanned(asking, scan, replies).await?,
-        Keyspace::Size => replies.count(board_count(asking).await?),
+        Keyspace::Scan(scan) => scanned((asking, order), scan, replies).await?,
+        Keyspace::Size => {
+            let mut found = 0;
+            each_with_entries(asking, None, |_| {
+                found += 1;
+                Ok(())
+            })
+            .await?;
+            replies.count(found);
+        }
     }
-    Ok(None)
+    Ok(())
 }
 
-/// Boards with entries that the token gives access to.
-///
-/// # Errors
-/// When the boards cannot be read.
-pub async fn board_count(asking: &Asking<'_>) -> Result<u64, Refused> {
-    Ok(count(with_entries(asking, |_| true).await?.len()))
+/// Boards that the token gives access to, whether they have entries or not.
+pub fn board_count(asking: &Asking<'_>) -> u64 {
+    let prefixes = asking.grant.and_then(|grant| grant.board_prefixes.as_deref());
+    count(asking.operations.registry.count_named(prefixes))
 }
 
 async fn has_entries(asking: &Asking<'_>, key: &BoardKey) -> Result<bool, Refused> {
@@ -100,57 +119,88 @@ async fn has_entries(asking: &Asking<'_>, key: &BoardKey) -> Result<bool, Refuse
     Ok(found.is_some_and(|answer| answer.total > 0))
 }
 
-/// Boards with entries that the token gives access to, by name.
-async fn with_entries(
+/// Has each board visited that has entries, that the token gives access to, and whose name is as a pattern
+/// says.
+async fn each_with_entries(
     asking: &Asking<'_>,
-    kept: impl Fn(&BoardName) -> bool,
-) -> Result<Vec<(BoardName, Arc<Definition>)>, Refused> {
+    pattern: Option<&Pattern>,
+    mut visit: impl FnMut(BoardName) -> Result<(), Refused> + Send,
+) -> Result<(), Refused> {
     let reading = asking.begin(None).await?;
-    let is_allowed = |name: &BoardName| asking.grant.is_none_or(|grant| grant.allows_board(name.as_str()));
-    let mut boards = asking.operations.registry.all();
-    boards.retain(|(name, _)| is_allowed(name) && kept(name));
-    let instance = InstanceAsked { choice: WindowChoice::Default, now: asking.operations.now() };
-    let read = TotalsOf { boards: &boards, instance };
-    let (totals, _) = asking.read_shards(&reading, &read).await?;
-    let has_entries: Vec<bool> =
-        totals.iter().map(|total| total.is_some_and(|(_, total)| total > 0)).collect();
-    Ok(boards
-        .into_iter()
-        .zip(has_entries)
-        .filter(|(_, has)| *has)
-        .map(|((name, known), _)| (name, known.definition))
-        .collect())
+    let mut names = Vec::new();
+    each_name(asking, |name| {
+        let is_allowed = asking.grant.is_none_or(|grant| grant.allows_board(name.as_str()));
+        if is_allowed && pattern.is_none_or(|pattern| pattern.matches(name.as_str().as_bytes())) {
+            names.push(name);
+        }
+    })
+    .await?;
+    let mut pace = Pace::begin();
+    for part in names.chunks(TOTALS_AT_ONCE) {
+        for (name, _) in with_entries(asking, &reading, part).await? {
+            visit(name)?;
+        }
+        pace.note(asking, LOOKUP * part.len()).await?;
+    }
+    Ok(())
 }
 
-/// Goes through boards by the hash of their names, so that one that is there all the time is told once,
-/// whatever comes and goes.
-async fn scanned(asking: &Asking<'_>, scan: &Scan<'_>, replies: &mut Replies) -> Result<(), Refused> {
+/// Those of some boards that have entries.
+async fn with_entries(
+    asking: &Asking<'_>,
+    reading: &Reading,
+    names: &[BoardName],
+) -> Result<Vec<(BoardName, Arc<Definition>)>, Refused> {
+    let known = |name: &BoardName| Some((name.clone(), asking.operations.registry.get(name.as_str())?));
+    let boards: Vec<_> = names.iter().filter_map(known).collect();
+    let instance = InstanceAsked { choice: WindowChoice::Default, now: asking.operations.now() };
+    let (totals, _) = asking.read_shards(reading, &TotalsOf { boards: &boards, instance }).await?;
+    let has_entries = totals.into_iter().map(|total| total.is_some_and(|(_, total)| total > 0));
+    let found = boards.into_iter().zip(has_entries).filter(|(_, has)| *has);
+    Ok(found.map(|((name, known), _)| (name, known.definition)).collect())
+}
+
+async fn scanned(
+    (asking, order): (&Asking<'_>, &ScanOrder),
+    scan: &Scan<'_>,
+    replies: &mut Replies,
+) -> Result<(), Refused> {
     let Scan { cursor, pattern, count: wanted, of_type } = scan;
-    let place = |name: &BoardName| u64::from(fnv1a_32(name.as_str().as_bytes())) + 1;
-    let mut boards: Vec<(u64, BoardName, Arc<Definition>)> =
-        with_entries(asking, |name| place(name) > *cursor)
-            .await?
-            .into_iter()
-            .map(|(name, known)| (place(&name), name, known))
-            .collect();
-    boards.sort_by_key(|(place, _, _)| *place);
-    let taken = usize::try_from(*wanted).unwrap_or(usize::MAX).min(boards.len());
-    let last = boards.get(taken.wrapping_sub(1)).map_or(0, |(place, _, _)| *place);
-    let end = boards.partition_point(|(place, _, _)| *place <= last);
-    let next = if end == boards.len() { 0 } else { last };
-    boards.truncate(end);
-    let is_told = |name: &BoardName, known: &Arc<Definition>| {
-        let named = if Shape::of(name, known).is_ok() { SORTED_SET } else { OTHER_BOARD };
-        pattern.is_none_or(|pattern| matches(pattern, name.as_str().as_bytes()))
-            && of_type.is_none_or(|of_type| of_type.eq_ignore_ascii_case(named.as_bytes()))
-    };
-    boards.retain(|(_, name, known)| is_told(name, known));
-    replies.array(2);
-    replies.text(&next.to_string());
-    replies.array(boards.len());
-    for (_, name, _) in &boards {
-        replies.text(name.as_str());
+    let pattern = pattern.map(Pattern::new).transpose()?;
+    let reading = asking.begin(None).await?;
+    let names = order.names(asking, *cursor == 0).await?;
+    let wanted = usize::try_from(*wanted).unwrap_or(usize::MAX);
+    let begin = names.partition_point(|(place, _)| place <= cursor);
+    let (mut looked_at, mut end, mut last) = (Vec::new(), begin, 0);
+    // Names of one place are told together.
+    for (place, name) in names.iter().skip(begin) {
+        let is_enough = looked_at.len() >= wanted || end - begin >= wanted.max(NAMES_PER_SCAN);
+        if is_enough && *place != last {
+            break;
+        }
+        (end, last) = (end + 1, *place);
+        if asking.grant.is_none_or(|grant| grant.allows_board(name.as_str())) {
+            looked_at.push(name.clone());
+        }
     }
+    replies.array(2);
+    let next = if end == names.len() { 0 } else { last };
+    replies.text(&next.to_string());
+    let (begin, mut found, mut pace) = (replies.mark(), 0, Pace::begin());
+    for part in looked_at.chunks(TOTALS_AT_ONCE) {
+        for (name, definition) in with_entries(asking, &reading, part).await? {
+            let named = if Shape::of(&name, &definition).is_ok() { SORTED_SET } else { OTHER_BOARD };
+            if pattern.as_ref().is_none_or(|pattern| pattern.matches(name.as_str().as_bytes()))
+                && of_type.is_none_or(|of_type| of_type.eq_ignore_ascii_case(named.as_bytes()))
+            {
+                replies.text(name.as_str());
+                found += 1;
+            }
+        }
+        asking.count(replies)?;
+        pace.note(asking, LOOKUP * part.len()).await?;
+    }
+    replies.insert_array(begin, found);
     Ok(())
 }
 
@@ -160,27 +210,42 @@ async fn delete(
     asking: &Asking<'_>,
     keys: &[&[u8]],
     replies: &mut Replies,
-) -> Result<AsOf, Refused> {
-    let boards = keys.iter().map(|key| asking.board(key)).collect::<Result<Vec<_>, _>>()?;
-    boards.iter().try_for_each(BoardKey::check_writable)?;
-    let (mut dropped, mut written) = (0, AsOf::default());
-    for board in &boards {
-        if !has_entries(asking, board).await? {
-            continue;
+    written: &mut AsOf,
+) -> Result<(), Refused> {
+    let mut boards = Vec::new();
+    let mut seen = BTreeSet::new();
+    for key in keys {
+        let key = asking.board(key)?;
+        key.check_writable()?;
+        if seen.insert(key.board.clone()) {
+            boards.push(key);
         }
-        let name = board.board.clone();
-        let token = operations.change_boards(move |boards| boards.drop(name), |_| ()).await;
-        let token = token.map_err(|why| {
-            let why = Refused::from(why);
+    }
+    let (mut dropped, mut pace) = (0, Pace::begin());
+    for board in &boards {
+        pace.note(asking, LOOKUP).await?;
+        let after = |why: Refused| {
             if dropped == 0 {
                 return why;
             }
-            Refused::new(format!("{}; {dropped} of the boards were dropped before", why.text()))
-        })?;
+            Refused::new(format!("UNKNOWN {dropped} of the boards were dropped, and then: {}", why.text()))
+        };
+        if !has_entries(asking, board).await.map_err(after)? {
+            continue;
+        }
+        let name = board.board.clone();
+        let dropping = operations.change_boards(move |boards| boards.drop(name), |_| ()).await;
+        let dropping = dropping.map_err(|why| match why {
+            // Some shards may have dropped it.
+            Failure::NotPublished(why) | Failure::NotPublishedThere(_, why) => {
+                Refused::new(format!("UNKNOWN the board {} may be dropped: {why}", board.board))
+            }
+            why => why.into(),
+        });
+        written.note(dropping.map_err(after)?);
         dropped += 1;
-        written = token;
         tracing::info!(board = %board.board, "dropped by DEL");
     }
     replies.count(dropped);
-    Ok(written)
+    Ok(())
 }

@@ -49,7 +49,7 @@ pub fn auth(arguments: Arguments<'_>) -> Parsed<'_> {
         return Err(Refused::syntax());
     }
     let token = words.pop().ok_or_else(Refused::syntax)?;
-    about(Connection::Auth(Authentication { token }))
+    about(Connection::Auth(Authentication { has_user: !words.is_empty(), token }))
 }
 
 /// `HELLO [protover [AUTH username password] [SETNAME clientname]]`
@@ -68,11 +68,11 @@ pub fn hello(arguments: Arguments<'_>) -> Parsed<'_> {
     while words.left() > 0 {
         if words.take_if("AUTH", 2) {
             words.take()?;
-            authentication = Some(Authentication { token: words.take()? });
+            authentication = Some(Authentication { has_user: true, token: words.take()? });
         } else if words.take_if("SETNAME", 1) {
             name = Some(checked_name(words.take()?)?);
         } else {
-            return Err(Refused::new("ERR Syntax error in HELLO option"));
+            return Err(Refused::option("HELLO", words.take()?));
         }
     }
     about(Connection::Hello { protocol, authentication, name })
@@ -115,7 +115,13 @@ pub fn client(arguments: Arguments<'_>) -> Parsed<'_> {
     }))
 }
 
+/// The longest name of a client, in bytes: it is kept for as long as its connection is open.
+const NAME_BYTES_MAX: usize = 256;
+
 fn checked_name(name: &[u8]) -> Result<&[u8], Refused> {
+    if name.len() > NAME_BYTES_MAX {
+        return Err(Refused::new(format!("ERR a client's name may have {NAME_BYTES_MAX} bytes")));
+    }
     if name.iter().all(u8::is_ascii_graphic) {
         return Ok(name);
     }
@@ -163,6 +169,11 @@ pub fn config(arguments: Arguments<'_>) -> Parsed<'_> {
     about(Connection::ConfigGet(words.rest()))
 }
 
+/// `UNWATCH`
+pub fn unwatch(_: Arguments<'_>) -> Parsed<'_> {
+    about(Connection::Unwatch)
+}
+
 /// `TIME`
 pub fn time(_: Arguments<'_>) -> Parsed<'_> {
     about(Connection::Time)
@@ -205,7 +216,8 @@ mod tests {
         for (request, expect) in [
             ("HELLO 4", "NOPROTO unsupported protocol version"),
             ("HELLO x", "ERR Protocol version is not an integer or out of range"),
-            ("HELLO 3 AUTH x", "ERR Syntax error in HELLO option"),
+            ("HELLO 3 AUTH x", "ERR Syntax error in HELLO option 'AUTH'"),
+            ("HELLO 3 FOO", "ERR Syntax error in HELLO option 'FOO'"),
         ] {
             assert_eq!(refused(request), expect);
         }
@@ -227,6 +239,15 @@ mod tests {
             ("WAIT 1 -1", "ERR timeout is negative"),
         ] {
             assert_eq!(refused(request), expect, "{request}");
+        }
+    }
+
+    #[test]
+    fn a_name_is_short() {
+        let name = "n".repeat(NAME_BYTES_MAX);
+        parsed(&format!("CLIENT SETNAME {name}"), |_| ());
+        for request in [format!("CLIENT SETNAME {name}n"), format!("HELLO 3 SETNAME {name}n")] {
+            assert_eq!(refused(&request), "ERR a client's name may have 256 bytes");
         }
     }
 

@@ -88,6 +88,11 @@ impl Spec {
         if fits { Ok(()) } else { Err(Refused::arity(self.name)) }
     }
 
+    /// Whether it changes what is kept.
+    pub fn writes(&self) -> bool {
+        matches!(self.needs, Needs::Token(Scope::Write | Scope::Admin))
+    }
+
     /// What `COMMAND` says of it.
     pub fn flags(&self) -> Vec<&'static str> {
         let mut flags = match self.needs {
@@ -152,8 +157,9 @@ pub const COMMANDS: &[Spec] = commands! {
     "scan" -2 NONE READ, Generic "2.8.0" keyspace::scan: "Boards with entries, in parts";
     "select" 2 NONE READ, Connection "1.0.0" connection::select: "There is one database, 0";
     "time" 1 NONE READ, Server "2.6.0" connection::time: "The node's clock";
-    "type" 2 FIRST READ, Generic "1.0.0" keyspace::type_of: "zset for a board with entries, otherwise none";
+    "type" 2 FIRST READ, Generic "1.0.0" keyspace::type_of: "zset for a board with entries; board if it is no sorted set; otherwise none";
     "unlink" -2 ALL ADMIN, Generic "4.0.0" keyspace::del: "As DEL";
+    "unwatch" 1 NONE READ, Transactions "2.2.0" connection::unwatch: "Does nothing: there is no WATCH";
     "wait" 3 NONE READ, Generic "3.0.0" connection::wait: "Returns what it was asked for: a write is safe when it is replied to";
     "zadd" -4 FIRST WRITE, SortedSet "1.2.0" add::zadd: "Sets scores, or adds to one";
     "zcard" 2 FIRST READ, SortedSet "1.2.0" range::zcard: "The number of entries";
@@ -177,7 +183,7 @@ pub const COMMANDS: &[Spec] = commands! {
     "zrevrangebylex" -4 FIRST READ, SortedSet "2.8.9" range::zrevrangebylex: "Entries between two members, of equal scores, backwards";
     "zrevrangebyscore" -4 FIRST READ, SortedSet "2.2.0" range::zrevrangebyscore: "Entries between two scores, backwards";
     "zrevrank" -3 FIRST READ, SortedSet "2.0.0" range::zrevrank: "A member's index from the greatest score down";
-    "zscan" -3 FIRST READ, SortedSet "2.8.0" range::zscan: "All entries whose members match a pattern, at once: the cursor is 0 again";
+    "zscan" -3 FIRST READ, SortedSet "2.8.0" range::zscan: "Entries whose members match a pattern, in parts";
     "zscore" 3 FIRST READ, SortedSet "1.2.0" range::zscore: "A member's score";
 };
 

@@ -56,6 +56,14 @@ impl<'b> Words<'b> {
         number::integer(self.take()?).ok_or_else(Refused::no_integer)
     }
 
+    /// How many a scan is to look at.
+    ///
+    /// # Errors
+    /// When it is no number, or less than one.
+    pub fn scan_count(&mut self) -> Result<u64, Refused> {
+        u64::try_from(self.integer()?).ok().filter(|count| *count > 0).ok_or_else(Refused::syntax)
+    }
+
     /// All that are left.
     pub fn rest(&mut self) -> Vec<&'b [u8]> {
         let rest = self.arguments.iter().skip(self.at).collect();

@@ -126,8 +126,8 @@ impl RequestReader {
             self.buffer.drain(..self.start);
             self.start = 0;
         }
-        if self.buffer.is_empty() && self.buffer.capacity() > KEPT_BYTES {
-            self.buffer = Vec::new();
+        if self.buffer.capacity() > KEPT_BYTES && self.buffer.len() < self.buffer.capacity() / 4 {
+            self.buffer.shrink_to(self.buffer.len() + READ_BYTES);
         }
         self.buffer.reserve(READ_BYTES);
         &mut self.buffer
@@ -136,6 +136,14 @@ impl RequestReader {
     /// Bytes of the request that has come in part.
     pub fn pending(&self) -> usize {
         self.buffer.len().saturating_sub(self.start)
+    }
+
+    /// What the request takes in memory that has come in part, in bytes: 0 if there is none.
+    pub fn memory(&self) -> usize {
+        match self.pending() {
+            0 => 0,
+            pending => pending + self.partial.arguments.len() * size_of::<Range<usize>>(),
+        }
     }
 
     pub fn arguments<'b>(&'b self, request: &'b Request) -> Arguments<'b> {
@@ -228,8 +236,13 @@ fn number(bytes: &[u8], from: usize, wrong: ProtocolError) -> Result<Option<(i64
     if rest.len() < end + 2 {
         return Ok(None);
     }
-    let text = rest.get(..end).and_then(|digits| str::from_utf8(digits).ok());
-    let number = text.and_then(|digits| digits.parse().ok()).ok_or(wrong)?;
+    let digits = rest.get(..end).unwrap_or_default();
+    let number: i64 =
+        str::from_utf8(digits).ok().and_then(|digits| digits.parse().ok()).ok_or_else(|| wrong.clone())?;
+    // As it is printed, and no other way.
+    if itoa::Buffer::new().format(number).as_bytes() != digits {
+        return Err(wrong);
+    }
     Ok(Some((number, from + end + 2)))
 }
 
@@ -364,6 +377,9 @@ mod tests {
             ("*1\r\n*1\r\n$1\r\na\r\n", "Protocol error: expected '$', got '*'"),
             ("*1\r\n$-1\r\n", "Protocol error: invalid bulk length"),
             ("*1\r\n$x\r\n", "Protocol error: invalid bulk length"),
+            ("*+1\r\n$4\r\nPING\r\n", "Protocol error: invalid multibulk length"),
+            ("*1\r\n$+4\r\nPING\r\n", "Protocol error: invalid bulk length"),
+            ("*1\r\n$04\r\nPING\r\n", "Protocol error: invalid bulk length"),
             ("a 'b\r\n", "Protocol error: unbalanced quotes in request"),
             ("a \"b\"c\r\n", "Protocol error: unbalanced quotes in request"),
             (endless.as_str(), "Protocol error: too big mbulk count string"),
@@ -376,6 +392,20 @@ mod tests {
         assert_eq!(error, Some(ProtocolError::TooLarge(100)));
         // A length is no promise of memory.
         assert_eq!(read(&[b"*1000000\r\n$536870912\r\n"], 100), (vec![], None));
+    }
+
+    #[test]
+    fn a_buffer_becomes_small_again_though_some_of_the_next_request_is_in_it() {
+        let mut reader = RequestReader::default();
+        let long = format!("*1\r\n${}\r\n{}\r\n*", 4 << 20, "x".repeat(4 << 20));
+        reader.room().extend_from_slice(long.as_bytes());
+        assert!(reader.memory() >= 4 << 20);
+        assert!(reader.next(8 << 20).expect("a request").is_some());
+        assert_eq!(reader.next(8 << 20), Ok(None));
+        assert_eq!(reader.memory(), 1);
+        assert!(reader.room().capacity() <= KEPT_BYTES, "{}", reader.room().capacity());
+        reader.room().extend_from_slice(b"1\r\n$4\r\nPING\r\n");
+        assert!(reader.next(8 << 20).expect("a request").is_some(), "nothing of it is lost");
     }
 
     proptest! {

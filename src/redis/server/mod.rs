@@ -1,7 +1,8 @@
 //! Connections that speak Redis' protocol, their state, and the commands about it.
 //!
 //! In the order in which a request meets them:
-//! - `listener`: where it listens, and who gets a connection; `connection`: from the first byte to the last
+//! - `listener`: where it listens, and who gets a connection; `connection`: from the first byte to the last;
+//!   `outgoing`: replies on their way to the client
 //! - `round`: the requests that have come together, whose writes share a message; `pending`: those writes;
 //!   `flow`: whether a connection goes on
 //! - `session`: who the client is, and what it has written; `transaction`: the commands between `MULTI` and
@@ -15,6 +16,7 @@ mod figures;
 mod flow;
 mod info;
 mod listener;
+mod outgoing;
 mod pending;
 mod round;
 mod service;

@@ -1,0 +1,106 @@
+//! Replies on their way to the client. What they take in memory is counted until they are sent: clients that
+//! do not read theirs cannot have more and more of them made.
+
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, Interest, Ready};
+use tokio::net::{TcpStream, UnixStream};
+use tokio_rustls::server::TlsStream;
+
+use crate::operations::{InProgress, Operations};
+use crate::redis::boards::{Peer, count_unsent};
+use crate::redis::frames::Replies;
+use crate::redis::server::figures::Figures;
+
+/// Replies are sent when they come to so many bytes, though more requests have come.
+const LONG_BYTES: usize = 64 << 10;
+/// A long reply gets a second more for each of these.
+const BYTES_PER_SECOND: usize = 16 << 10;
+
+/// A connection to a client.
+pub trait ClientStream: AsyncRead + AsyncWrite + Unpin + Send + Peer {}
+
+impl<S: AsyncRead + AsyncWrite + Unpin + Send + Peer> ClientStream for S {}
+
+impl Peer for TcpStream {
+    fn is_gone(&self) -> bool {
+        let ready = self.ready(Interest::READABLE).now_or_never();
+        ready.is_some_and(|ready| ready.is_ok_and(Ready::is_read_closed))
+    }
+}
+
+impl Peer for UnixStream {
+    fn is_gone(&self) -> bool {
+        let ready = self.ready(Interest::READABLE).now_or_never();
+        ready.is_some_and(|ready| ready.is_ok_and(Ready::is_read_closed))
+    }
+}
+
+impl Peer for TlsStream<TcpStream> {
+    fn is_gone(&self) -> bool {
+        self.get_ref().0.is_gone()
+    }
+}
+
+/// Replies, and where they go.
+pub struct Outgoing<'c> {
+    pub stream: &'c mut dyn ClientStream,
+    pub replies: Replies,
+    /// What they take until they are sent.
+    pub unsent: InProgress,
+    /// How long the client may take to read them.
+    within: Duration,
+    /// The client takes no more.
+    has_ended: bool,
+}
+
+impl<'c> Outgoing<'c> {
+    pub fn new(stream: &'c mut dyn ClientStream, operations: &Operations, within: Duration) -> Self {
+        let unsent = InProgress::new(&operations.admission);
+        Self { stream, replies: Replies::default(), unsent, within, has_ended: false }
+    }
+
+    /// Whether they should be sent before more are made.
+    pub fn is_long(&self) -> bool {
+        self.replies.len() > LONG_BYTES
+    }
+
+    /// Sends what is to be sent.
+    ///
+    /// # Errors
+    /// When the client does not take it.
+    pub async fn send(&mut self) -> Result<(), ()> {
+        let bytes = self.replies.len();
+        if self.has_ended {
+            self.replies.clear();
+            return Err(());
+        }
+        if bytes == 0 {
+            return Ok(());
+        }
+        let longer = u64::try_from(bytes / BYTES_PER_SECOND).unwrap_or(u64::MAX);
+        let within = self.within.saturating_add(Duration::from_secs(longer));
+        let Self { stream, replies, unsent, .. } = self;
+        let sent = tokio::time::timeout(within, async {
+            while !replies.first().is_empty() {
+                stream.write_all(replies.first()).await?;
+                replies.forget_first();
+                // Fewer bytes are never too many.
+                let _ = count_unsent(unsent, replies);
+            }
+            stream.flush().await
+        });
+        let sent = sent.await;
+        if sent.is_err() {
+            Figures::note_end("slow_reader");
+        }
+        if let Ok(Ok(())) = sent {
+            return Ok(());
+        }
+        self.has_ended = true;
+        self.replies.clear();
+        let _ = count_unsent(&self.unsent, &self.replies);
+        Err(())
+    }
+}
