@@ -17,7 +17,7 @@ const APPLIED_WITHIN: Duration = Duration::from_secs(5);
 const BOARD_HEARD_OF: Duration = Duration::from_millis(250);
 
 /// Replies that take less are not counted: every connection may have so many, in bytes.
-const REPLIES_UNCOUNTED: usize = 128 << 10;
+const REPLIES_UNCOUNTED: usize = 16 << 10;
 
 /// Whom something is done for.
 pub trait Peer: Sync {
@@ -54,10 +54,14 @@ impl Asking<'_> {
         let most = self.operations.admission.answer_bytes_max();
         (bytes > most).then(|| {
             Refused::new(format!(
-                "ERR the reply would have more than the {most} bytes that all replies may take together: ask \
-                 for it in parts"
+                "ERR the reply would have more than the {most} bytes that one may take: ask for it in parts"
             ))
         })
+    }
+
+    /// Whether the token gives access to a board.
+    pub fn allows(&self, board: &BoardName) -> bool {
+        self.grant.is_none_or(|grant| grant.allows_board(board.as_str()))
     }
 
     /// The board of a key.
@@ -66,10 +70,7 @@ impl Asking<'_> {
     /// When it is no board's name, or the token does not give access to it.
     pub fn board(&self, key: &[u8]) -> Result<BoardKey, Refused> {
         let key = BoardKey::of(self.operations, key)?;
-        if self.grant.is_none_or(|grant| grant.allows_board(key.board.as_str())) {
-            return Ok(key);
-        }
-        Err(Refused::no_key())
+        if self.allows(&key.board) { Ok(key) } else { Err(Refused::no_key()) }
     }
 
     /// Admits a read, and waits for what the connection has written.

@@ -1,8 +1,10 @@
 //! Commands about boards as keys. A board without entries is no key, as in Redis: its definition stays.
 
 use std::collections::BTreeSet;
+use std::ops::Bound;
 use std::sync::Arc;
 
+use crate::access::Grant;
 use crate::board::Definition;
 use crate::operations::{Failure, Operations, Reading};
 use crate::query::{InstanceAsked, TotalOnly, TotalsOf, WindowChoice};
@@ -10,10 +12,10 @@ use crate::redis::boards::asked::Asking;
 use crate::redis::boards::key::{BoardKey, Shape};
 use crate::redis::boards::pace::{LOOKUP, Pace};
 use crate::redis::boards::pattern::Pattern;
-use crate::redis::boards::scan_order::{ScanOrder, each_name};
 use crate::redis::commands::{Keyspace, Scan};
 use crate::redis::frames::Replies;
 use crate::redis::refused::Refused;
+use crate::state::Incarnation;
 use crate::types::{AsOf, BoardName, count};
 
 /// What `OBJECT ENCODING` says: whatever the number of entries, they are kept in order.
@@ -27,7 +29,9 @@ const SORTED_SET: &str = "zset";
 const OTHER_BOARD: &str = "board";
 /// Boards whose entries are counted at once, under one hold of the shards.
 const TOTALS_AT_ONCE: usize = 100;
-/// Names that a call of `SCAN` passes over, at least, to find boards that the token gives access to.
+/// Names that are taken from the registry at once, under its lock.
+const NAMES_AT_ONCE: usize = 1_000;
+/// Names that a call of `SCAN` passes over, at most, to find boards that the token gives access to.
 const NAMES_PER_SCAN: usize = 1_000;
 
 /// Answers a command about boards.
@@ -39,16 +43,13 @@ const NAMES_PER_SCAN: usize = 1_000;
 /// When it cannot be answered. What was written to the replies is to be forgotten then.
 pub async fn answer_keyspace(
     operations: &Arc<Operations>,
-    (asking, order): (&Asking<'_>, &ScanOrder),
+    asking: &Asking<'_>,
     command: &Keyspace<'_>,
     replies: &mut Replies,
     written: &mut AsOf,
 ) -> Result<(), Refused> {
     match command {
         Keyspace::Exists(keys) => {
-            for key in keys {
-                asking.board(key)?;
-            }
             let (mut found, mut pace) = (0, Pace::begin());
             for key in keys {
                 found += u64::from(has_entries(asking, &asking.board(key)?).await?);
@@ -93,7 +94,7 @@ pub async fn answer_keyspace(
             .await?;
             replies.insert_array(begin, found);
         }
-        Keyspace::Scan(scan) => scanned((asking, order), scan, replies).await?,
+        Keyspace::Scan(scan) => scanned(asking, scan, replies).await?,
         Keyspace::Size => {
             let mut found = 0;
             each_with_entries(asking, None, |_| {
@@ -108,15 +109,59 @@ pub async fn answer_keyspace(
 }
 
 /// Boards that the token gives access to, whether they have entries or not.
-pub fn board_count(asking: &Asking<'_>) -> u64 {
-    let prefixes = asking.grant.and_then(|grant| grant.board_prefixes.as_deref());
-    count(asking.operations.registry.count_named(prefixes))
+///
+/// # Errors
+/// When the client has left.
+pub async fn board_count(asking: &Asking<'_>) -> Result<u64, Refused> {
+    if asking.grant.is_none_or(Grant::allows_every_board) {
+        return Ok(count(asking.operations.registry.count_named(None)));
+    }
+    let (mut names, mut pace, mut found) = (Names::of(asking, ""), Pace::begin(), 0);
+    while let Some((page, looked_at)) = names.next() {
+        found += count(page.len());
+        pace.note(asking, looked_at).await?;
+    }
+    Ok(found)
 }
 
 async fn has_entries(asking: &Asking<'_>, key: &BoardKey) -> Result<bool, Refused> {
     let reading = asking.begin(Some(&key.board)).await?;
     let found = asking.read(&reading, key, TotalOnly).await?;
     Ok(found.is_some_and(|answer| answer.total > 0))
+}
+
+/// The names of boards that the token gives access to, page by page.
+struct Names<'a> {
+    asking: &'a Asking<'a>,
+    prefix: &'a str,
+    after: Option<BoardName>,
+    is_over: bool,
+}
+
+impl<'a> Names<'a> {
+    /// Those that begin with a prefix.
+    fn of(asking: &'a Asking<'a>, prefix: &'a str) -> Self {
+        Self { asking, prefix, after: None, is_over: false }
+    }
+
+    /// Some more, and how many names were looked at for them.
+    fn next(&mut self) -> Option<(Vec<BoardName>, usize)> {
+        if self.is_over {
+            return None;
+        }
+        let from = match &self.after {
+            Some(after) => Bound::Excluded(after.as_str()),
+            None => Bound::Included(self.prefix),
+        };
+        let page = self.asking.operations.registry.page(from, NAMES_AT_ONCE, |_| true);
+        let looked_at = page.len();
+        let mut names: Vec<BoardName> = page.into_iter().map(|(name, _)| name).collect();
+        names.truncate(names.partition_point(|name| name.as_str().starts_with(self.prefix)));
+        self.is_over = names.len() < NAMES_AT_ONCE;
+        self.after = names.last().cloned();
+        names.retain(|name| self.asking.allows(name));
+        Some((names, looked_at))
+    }
 }
 
 /// Has each board visited that has entries, that the token gives access to, and whose name is as a pattern
@@ -127,20 +172,16 @@ async fn each_with_entries(
     mut visit: impl FnMut(BoardName) -> Result<(), Refused> + Send,
 ) -> Result<(), Refused> {
     let reading = asking.begin(None).await?;
-    let mut names = Vec::new();
-    each_name(asking, |name| {
-        let is_allowed = asking.grant.is_none_or(|grant| grant.allows_board(name.as_str()));
-        if is_allowed && pattern.is_none_or(|pattern| pattern.matches(name.as_str().as_bytes())) {
-            names.push(name);
+    let (mut names, mut pace) = (Names::of(asking, pattern.map_or("", Pattern::prefix)), Pace::begin());
+    while let Some((mut page, looked_at)) = names.next() {
+        page.retain(|name| pattern.is_none_or(|pattern| pattern.matches(name.as_str().as_bytes())));
+        pace.note(asking, looked_at).await?;
+        for part in page.chunks(TOTALS_AT_ONCE) {
+            for (name, _) in with_entries(asking, &reading, part).await? {
+                visit(name)?;
+            }
+            pace.note(asking, LOOKUP * part.len()).await?;
         }
-    })
-    .await?;
-    let mut pace = Pace::begin();
-    for part in names.chunks(TOTALS_AT_ONCE) {
-        for (name, _) in with_entries(asking, &reading, part).await? {
-            visit(name)?;
-        }
-        pace.note(asking, LOOKUP * part.len()).await?;
     }
     Ok(())
 }
@@ -160,33 +201,33 @@ async fn with_entries(
     Ok(found.map(|((name, known), _)| (name, known.definition)).collect())
 }
 
-async fn scanned(
-    (asking, order): (&Asking<'_>, &ScanOrder),
-    scan: &Scan<'_>,
-    replies: &mut Replies,
-) -> Result<(), Refused> {
+/// Replies with boards in the order in which they were made, and with the last one's number: what was there
+/// all the time is told, whatever comes and goes.
+async fn scanned(asking: &Asking<'_>, scan: &Scan<'_>, replies: &mut Replies) -> Result<(), Refused> {
     let Scan { cursor, pattern, count: wanted, of_type } = scan;
     let pattern = pattern.map(Pattern::new).transpose()?;
     let reading = asking.begin(None).await?;
-    let names = order.names(asking, *cursor == 0).await?;
     let wanted = usize::try_from(*wanted).unwrap_or(usize::MAX);
-    let begin = names.partition_point(|(place, _)| place <= cursor);
-    let (mut looked_at, mut end, mut last) = (Vec::new(), begin, 0);
-    // Names of one place are told together.
-    for (place, name) in names.iter().skip(begin) {
-        let is_enough = looked_at.len() >= wanted || end - begin >= wanted.max(NAMES_PER_SCAN);
-        if is_enough && *place != last {
-            break;
+    let (mut looked_at, mut passed, mut pace) = (Vec::new(), 0, Pace::begin());
+    let mut last = Incarnation(*cursor);
+    let next = loop {
+        let at_once = (wanted - looked_at.len()).min(NAMES_AT_ONCE);
+        let page = asking.operations.registry.made_after(last, at_once);
+        let length = page.len();
+        passed += length;
+        last = page.last().map_or(last, |(made, _)| *made);
+        looked_at.extend(page.into_iter().map(|(_, name)| name).filter(|name| asking.allows(name)));
+        if length < at_once {
+            break 0;
         }
-        (end, last) = (end + 1, *place);
-        if asking.grant.is_none_or(|grant| grant.allows_board(name.as_str())) {
-            looked_at.push(name.clone());
+        if looked_at.len() >= wanted || passed >= wanted.max(NAMES_PER_SCAN) {
+            break last.0;
         }
-    }
+        pace.note(asking, length).await?;
+    };
     replies.array(2);
-    let next = if end == names.len() { 0 } else { last };
     replies.text(&next.to_string());
-    let (begin, mut found, mut pace) = (replies.mark(), 0, Pace::begin());
+    let (begin, mut found) = (replies.mark(), 0);
     for part in looked_at.chunks(TOTALS_AT_ONCE) {
         for (name, definition) in with_entries(asking, &reading, part).await? {
             let named = if Shape::of(&name, &definition).is_ok() { SORTED_SET } else { OTHER_BOARD };
@@ -212,24 +253,24 @@ async fn delete(
     replies: &mut Replies,
     written: &mut AsOf,
 ) -> Result<(), Refused> {
-    let mut boards = Vec::new();
-    let mut seen = BTreeSet::new();
+    let (mut boards, mut seen, mut pace) = (Vec::new(), BTreeSet::new(), Pace::begin());
     for key in keys {
         let key = asking.board(key)?;
         key.check_writable()?;
         if seen.insert(key.board.clone()) {
             boards.push(key);
         }
+        pace.note(asking, 1).await?;
     }
-    let (mut dropped, mut pace) = (0, Pace::begin());
+    let mut dropped = 0;
     for board in &boards {
-        pace.note(asking, LOOKUP).await?;
         let after = |why: Refused| {
             if dropped == 0 {
                 return why;
             }
             Refused::new(format!("UNKNOWN {dropped} of the boards were dropped, and then: {}", why.text()))
         };
+        pace.note(asking, LOOKUP).await.map_err(after)?;
         if !has_entries(asking, board).await.map_err(after)? {
             continue;
         }

@@ -7,7 +7,7 @@
 //! - `asked`: a read that sees what its connection has written, and what its reply takes; `pace`: long
 //!   commands leave others their turns
 //! - `read`: commands that read a board; `random`: members drawn at random; `keyspace`: commands about boards
-//!   as keys; `scan_order`: in which order `SCAN` goes through them
+//!   as keys
 //! - `write`: commands as jobs, and what came of them; `take`: commands that take entries away by their place
 
 mod asked;
@@ -19,7 +19,6 @@ mod pattern;
 mod random;
 mod range;
 mod read;
-mod scan_order;
 mod slice;
 mod take;
 mod write;
@@ -30,6 +29,5 @@ pub use keyspace::{answer_keyspace, board_count};
 pub use pace::{LOOKUP, Pace};
 pub use pattern::Pattern;
 pub use read::answer_read;
-pub use scan_order::ScanOrder;
 pub use take::{PopTurns, answer_taking};
 pub use write::{WriteReply, define, jobs_of, made_definition, write_jobs};

@@ -24,6 +24,8 @@ pub struct Pattern {
     stays: Places,
     /// The place behind the last part; `None`: the pattern stands for longer names than there are.
     last: Option<usize>,
+    /// What it begins with, as far as that stands for itself.
+    prefix: String,
 }
 
 impl Pattern {
@@ -35,6 +37,9 @@ impl Pattern {
                 "ERR a pattern may have {PATTERN_BYTES_MAX} bytes: names have at most {NAME_BYTES_MAX}"
             )));
         }
+        let literal = pattern.split(|byte| b"*?[\\".contains(byte)).next().unwrap_or_default();
+        // Names of boards are ASCII.
+        let prefix = str::from_utf8(literal).unwrap_or_default().to_owned();
         let (mut moves, mut stays) = (vec![[0; WORDS]; 256], [0; WORDS]);
         let (mut rest, mut place) = (pattern, 0);
         while let Some(first) = rest.first() {
@@ -44,7 +49,7 @@ impl Pattern {
                 continue;
             }
             if place == NAME_BYTES_MAX {
-                return Ok(Self { moves, stays, last: None });
+                return Ok(Self { moves, stays, last: None, prefix });
             }
             let (part, taken) = Part::of(rest);
             match part {
@@ -59,7 +64,12 @@ impl Pattern {
             place += 1;
             rest = rest.get(taken..).unwrap_or_default();
         }
-        Ok(Self { moves, stays, last: Some(place) })
+        Ok(Self { moves, stays, last: Some(place), prefix })
+    }
+
+    /// What every name that is as the pattern says begins with.
+    pub fn prefix(&self) -> &str {
+        &self.prefix
     }
 
     /// Whether a name is as the pattern says.
@@ -191,6 +201,21 @@ mod tests {
             ("[a-]", "-", false),
         ] {
             assert_eq!(matches(pattern.as_bytes(), text.as_bytes()), expect, "{pattern} {text}");
+        }
+    }
+
+    #[test]
+    fn a_pattern_says_what_names_begin_with() {
+        for (pattern, expect) in [
+            ("game:*", "game:"),
+            ("game:7", "game:7"),
+            ("*", ""),
+            ("", ""),
+            ("a?", "a"),
+            ("a[bc]", "a"),
+            ("a\\*b", "a"),
+        ] {
+            assert_eq!(Pattern::new(pattern.as_bytes()).expect("it is short").prefix(), expect, "{pattern}");
         }
     }
 

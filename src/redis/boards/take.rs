@@ -72,10 +72,11 @@ pub async fn answer_taking(
             replies.count(taken);
         }
         Taking::Pop(popping) => {
+            let mut pace = Pace::begin();
             for key in &popping.keys {
                 writable(asking, key)?;
+                pace.note(asking, 1).await?;
             }
-            let mut pace = Pace::begin();
             for key in &popping.keys {
                 pace.note(asking, LOOKUP).await?;
                 let key = &writable(asking, key)?;
@@ -162,8 +163,9 @@ impl Taker<'_> {
 
     /// Takes all entries of a range of scores or ids, until none is left there. Returns how many.
     async fn all_within(&mut self, key: &BoardKey, range: &RangeOf<'_>) -> Result<u64, Refused> {
-        let (mut removed, mut rounds) = (0, 0);
+        let (mut removed, mut rounds, mut pace) = (0, 0, Pace::begin());
         loop {
+            pace.note(self.asking, LOOKUP * PAGE).await.map_err(|why| partly(removed, why))?;
             let entries = self.read(key, range, PAGE).await.map_err(|why| partly(removed, why))?;
             if entries.is_empty() {
                 return Ok(removed);
@@ -184,7 +186,9 @@ impl Taker<'_> {
         let Some(found) = slice(self.asking, &reading, key, range, 0).await? else { return Ok(0) };
         drop(reading);
         let (mut before, mut left, mut removed) = (found.from, found.to - found.from, 0);
+        let mut pace = Pace::begin();
         while left > 0 {
+            pace.note(self.asking, LOOKUP * PAGE).await.map_err(|why| partly(removed, why))?;
             let limit = usize::try_from(left).unwrap_or(usize::MAX).min(PAGE);
             let asking = Asking { written: &*self.written, ..*self.asking };
             let reading = asking.begin(Some(&key.board)).await.map_err(|why| partly(removed, why))?;

@@ -103,7 +103,15 @@ pub fn client(arguments: Arguments<'_>) -> Parsed<'_> {
         "getname" => ClientCommand::GetName,
         "setname" => ClientCommand::SetName(checked_name(words.take()?)?),
         "info" => ClientCommand::Info,
-        "list" => ClientCommand::List,
+        "list" if more == 0 => ClientCommand::List,
+        // Connections of other types are not here.
+        "list" => {
+            if !(words.take_if("TYPE", 1) && words.take_if("NORMAL", 0)) {
+                return Err(Refused::syntax());
+            }
+            words.end()?;
+            ClientCommand::List
+        }
         "no-evict" | "no-touch" => {
             let word = words.take()?;
             if !is(word, "on") && !is(word, "off") {
@@ -151,9 +159,16 @@ pub fn command(arguments: Arguments<'_>) -> Parsed<'_> {
     }))
 }
 
+/// More sections than there are: each is looked for.
+const SECTIONS_MAX: usize = 100;
+
 /// `INFO [section ...]`
 pub fn info(arguments: Arguments<'_>) -> Parsed<'_> {
-    about(Connection::Info(Words::after(arguments, 1).rest()))
+    let sections = Words::after(arguments, 1).rest();
+    if sections.len() > SECTIONS_MAX {
+        return Err(Refused::syntax());
+    }
+    about(Connection::Info(sections))
 }
 
 /// `CONFIG GET parameter [parameter ...]`
@@ -230,6 +245,8 @@ mod tests {
             ("CLIENT KILL x", "ERR unknown subcommand 'KILL'. Try CLIENT HELP."),
             ("CLIENT SETNAME", "ERR wrong number of arguments for 'client|setname' command"),
             ("CLIENT NO-EVICT maybe", "ERR syntax error"),
+            ("CLIENT LIST ID 7", "ERR syntax error"),
+            ("CLIENT LIST TYPE normal x", "ERR syntax error"),
             ("COMMAND X", "ERR unknown subcommand 'X'. Try COMMAND HELP."),
             ("CONFIG SET a b", "ERR unknown subcommand 'SET'. Try CONFIG HELP."),
             ("CONFIG GET", "ERR wrong number of arguments for 'config|get' command"),

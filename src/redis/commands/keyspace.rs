@@ -59,7 +59,7 @@ pub fn del(arguments: Arguments<'_>) -> Result<Command<'_>, Refused> {
 
 /// `KEYS pattern`
 pub fn keys(arguments: Arguments<'_>) -> Result<Command<'_>, Refused> {
-    Ok(Command::Keyspace(Keyspace::Keys(Words::after(arguments, 1).pattern()?)))
+    Ok(Command::Keyspace(Keyspace::Keys(Words::after(arguments, 1).take()?)))
 }
 
 /// `DBSIZE`
@@ -74,7 +74,7 @@ pub fn scan(arguments: Arguments<'_>) -> Result<Command<'_>, Refused> {
     let mut scan = Scan { cursor, pattern: None, count: SCAN_COUNT, of_type: None };
     while words.left() > 0 {
         if words.take_if("MATCH", 1) {
-            scan.pattern = Some(words.pattern()?);
+            scan.pattern = Some(words.take()?);
         } else if words.take_if("COUNT", 1) {
             scan.count = words.scan_count()?;
         } else if words.take_if("TYPE", 1) {

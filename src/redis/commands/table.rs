@@ -8,6 +8,7 @@ use crate::access::Scope;
 use crate::redis::commands::command::Command;
 use crate::redis::commands::{add, connection, keyspace, range, take, transaction};
 use crate::redis::frames::Arguments;
+use crate::redis::number;
 use crate::redis::refused::Refused;
 
 /// A command, and all that is said of it.
@@ -32,20 +33,31 @@ pub struct KeyPlaces {
     /// Negative: from the end.
     pub last: i64,
     pub step: i64,
+    /// Which argument says how many keys follow it, instead; 0: none.
+    count_at: usize,
 }
 
 impl KeyPlaces {
-    const NONE: Self = Self { first: 0, last: 0, step: 0 };
-    const FIRST: Self = Self { first: 1, last: 1, step: 1 };
+    const NONE: Self = Self { first: 0, last: 0, step: 0, count_at: 0 };
+    const FIRST: Self = Self { first: 1, last: 1, step: 1, count_at: 0 };
     /// Behind a subcommand.
-    const SECOND: Self = Self { first: 2, last: 2, step: 1 };
-    const ALL: Self = Self { first: 1, last: -1, step: 1 };
+    const SECOND: Self = Self { first: 2, last: 2, step: 1, count_at: 0 };
+    const ALL: Self = Self { first: 1, last: -1, step: 1, count_at: 0 };
+    /// As many as the first argument says.
+    const COUNTED: Self = Self { first: 0, last: 0, step: 0, count_at: 1 };
 
     /// The keys among a command's words, its name first.
-    pub fn among<W>(self, words: &[W]) -> impl Iterator<Item = &W> {
-        let first = usize::try_from(self.first).unwrap_or_default();
-        let last = usize::try_from(self.last).unwrap_or(words.len().saturating_sub(1));
-        let count = if first == 0 { 0 } else { (last + 1).saturating_sub(first) };
+    pub fn among<W: AsRef<[u8]>>(self, words: &[W]) -> impl Iterator<Item = &W> {
+        let (first, count) = if self.count_at == 0 {
+            let first = usize::try_from(self.first).unwrap_or_default();
+            let last = usize::try_from(self.last).unwrap_or(words.len().saturating_sub(1));
+            (first, if first == 0 { 0 } else { (last + 1).saturating_sub(first) })
+        } else {
+            let count = words.get(self.count_at).and_then(|count| number::integer::<usize>(count.as_ref()));
+            let first = self.count_at + 1;
+            // Fewer than it says are none.
+            (first, count.filter(|count| *count <= words.len().saturating_sub(first)).unwrap_or_default())
+        };
         words.iter().skip(first).take(count)
     }
 }
@@ -88,6 +100,11 @@ impl Spec {
         if fits { Ok(()) } else { Err(Refused::arity(self.name)) }
     }
 
+    /// Whether it waits for `EXEC` behind a `MULTI`.
+    pub fn waits_for_exec(&self) -> bool {
+        !matches!(self.name, "multi" | "exec" | "discard" | "quit" | "reset")
+    }
+
     /// Whether it changes what is kept.
     pub fn writes(&self) -> bool {
         matches!(self.needs, Needs::Token(Scope::Write | Scope::Admin))
@@ -103,6 +120,9 @@ impl Spec {
         if self.group == Group::SortedSet && self.arity > 0 {
             flags.push("fast");
         }
+        if self.keys.count_at > 0 {
+            flags.push("movablekeys");
+        }
         flags
     }
 }
@@ -114,6 +134,7 @@ const NONE: KeyPlaces = KeyPlaces::NONE;
 const FIRST: KeyPlaces = KeyPlaces::FIRST;
 const ALL: KeyPlaces = KeyPlaces::ALL;
 const SECOND: KeyPlaces = KeyPlaces::SECOND;
+const COUNTED: KeyPlaces = KeyPlaces::COUNTED;
 
 macro_rules! commands {
     ($(
@@ -166,7 +187,7 @@ pub const COMMANDS: &[Spec] = commands! {
     "zcount" 4 FIRST READ, SortedSet "2.0.0" range::zcount: "The number of entries between two scores";
     "zincrby" 4 FIRST WRITE, SortedSet "1.2.0" add::zincrby: "Adds to a score";
     "zlexcount" 4 FIRST READ, SortedSet "2.8.9" range::zlexcount: "The number of entries between two members, of equal scores";
-    "zmpop" -4 NONE WRITE, SortedSet "7.0.0" take::zmpop: "Takes entries from an end of the first board that has any";
+    "zmpop" -4 COUNTED WRITE, SortedSet "7.0.0" take::zmpop: "Takes entries from an end of the first board that has any";
     "zmscore" -3 FIRST READ, SortedSet "6.2.0" range::zmscore: "The scores of members";
     "zpopmax" -2 FIRST WRITE, SortedSet "5.0.0" take::zpopmax: "Takes the entries with the greatest scores";
     "zpopmin" -2 FIRST WRITE, SortedSet "5.0.0" take::zpopmin: "Takes the entries with the least scores";
@@ -250,6 +271,9 @@ pub mod tests {
         assert_eq!(keys("DEL a b c"), "a,b,c");
         assert_eq!(keys("PING a"), "");
         assert_eq!(keys("DEL"), "");
+        assert_eq!(keys("ZMPOP 2 a b MIN"), "a,b");
+        assert_eq!(keys("ZMPOP 9 a b MIN"), "");
+        assert_eq!(keys("ZMPOP x a b MIN"), "");
     }
 
     #[test]

@@ -4,9 +4,6 @@ use crate::redis::frames::Arguments;
 use crate::redis::number;
 use crate::redis::refused::Refused;
 
-/// The longest pattern of `KEYS`, `SCAN` and `ZSCAN`.
-const PATTERN_BYTES_MAX: usize = 1_024;
-
 /// The arguments behind a command's name.
 pub struct Words<'b> {
     arguments: Arguments<'b>,
@@ -30,16 +27,6 @@ impl<'b> Words<'b> {
         let word = self.arguments.get(self.at).ok_or_else(Refused::syntax)?;
         self.at += 1;
         Ok(word)
-    }
-
-    /// # Errors
-    /// When it is so long that looking for what it matches would hold up others.
-    pub fn pattern(&mut self) -> Result<&'b [u8], Refused> {
-        let pattern = self.take()?;
-        if pattern.len() > PATTERN_BYTES_MAX {
-            return Err(Refused::new("ERR a pattern has at most 1024 bytes"));
-        }
-        Ok(pattern)
     }
 
     /// Takes a word in whatever case, if it is next and so many follow it.

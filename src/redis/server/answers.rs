@@ -54,7 +54,7 @@ pub async fn answer(
             commands(&session.asking(service, allowed, peer, unsent), query, replies).await?;
         }
         Connection::Info(sections) => {
-            let keys = || board_count(&session.asking(service, allowed, peer, unsent));
+            let keys = board_count(&session.asking(service, allowed, peer, unsent)).await?;
             replies.verbatim(&info(service, sections, sees_all(allowed), keys));
         }
         Connection::ConfigGet(patterns) => {

@@ -1,6 +1,5 @@
 //! One connection, from its first byte to its last.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -8,10 +7,9 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::connections::{ClientTimeouts, turn};
-use crate::operations::{Admission, BodyBytes};
-use crate::redis::frames::RequestReader;
 use crate::redis::server::figures::Figures;
 use crate::redis::server::flow::Flow;
+use crate::redis::server::incoming::Incoming;
 use crate::redis::server::outgoing::{ClientStream, Outgoing};
 use crate::redis::server::round::{REQUESTS_PER_TURN, Round};
 use crate::redis::server::service::Service;
@@ -40,22 +38,22 @@ pub async fn speak(
     timeouts: &ClientTimeouts,
     mut stopping: watch::Receiver<bool>,
 ) {
-    let mut reader = RequestReader::default();
+    let mut incoming = Incoming::new(&service.operations.admission);
     let mut out = Outgoing::new(stream, &service.operations, timeouts.write);
-    let mut held = Held::new(&service.operations.admission);
     let mut waits = Waits { without_token: Some(Instant::now()), for_request: None };
     loop {
-        let Answered { flow, has_request } = answer(&mut out, service, session, &mut reader).await;
+        let Answered { flow, has_request } = answer(&mut out, service, session, &mut incoming).await;
         if flow == Flow::Close {
             break;
         }
-        if !held.hold(reader.memory()) {
+        if !incoming.hold() {
             out.replies.error("OOM the requests of all clients take too much memory together");
-            let _ = out.send().await;
+            let _ = out.send(None).await;
             break;
         }
-        waits.note(session.allowed(service) == Allowed::Nothing, reader.pending(), has_request);
-        let due = waits.due(timeouts, reader.pending(), session);
+        let pending = incoming.reader.pending();
+        waits.note(session.allowed(service) == Allowed::Nothing, pending, has_request);
+        let due = waits.due(timeouts, pending, session);
         if due.is_some_and(|due| due <= Instant::now()) {
             Figures::note_end("slow_request");
             return;
@@ -63,7 +61,7 @@ pub async fn speak(
         let read = tokio::select! {
             // What has come is read before the service shuts down.
             biased;
-            read = out.stream.read_buf(reader.room()) => read,
+            read = out.stream.read_buf(incoming.reader.room()) => read,
             _ = stopping.wait_for(|stopping| *stopping) => break,
             () = wait_until(due) => continue,
         };
@@ -75,7 +73,7 @@ pub async fn speak(
 }
 
 /// Closes a connection so that the client can read what was written.
-async fn close(stream: &mut dyn ClientStream, timeouts: &ClientTimeouts) {
+pub async fn close(stream: &mut dyn ClientStream, timeouts: &ClientTimeouts) {
     if !matches!(timeout(timeouts.write, stream.shutdown()).await, Ok(Ok(()))) {
         return;
     }
@@ -130,29 +128,6 @@ impl Waits {
     }
 }
 
-/// The memory of a request that has come in part, as all requests share it.
-struct Held<'s> {
-    admission: &'s Arc<Admission>,
-    taken: BodyBytes,
-    bytes: usize,
-}
-
-impl<'s> Held<'s> {
-    fn new(admission: &'s Arc<Admission>) -> Self {
-        Self { admission, taken: BodyBytes::none(admission), bytes: 0 }
-    }
-
-    /// Whether there is room for so many bytes in place of those before.
-    fn hold(&mut self, bytes: usize) -> bool {
-        if bytes < self.bytes {
-            (self.taken, self.bytes) = (BodyBytes::none(self.admission), 0);
-        }
-        let more = bytes - self.bytes;
-        self.bytes = bytes;
-        more == 0 || self.taken.take(more)
-    }
-}
-
 /// What came of the requests that have come.
 struct Answered {
     flow: Flow,
@@ -160,24 +135,24 @@ struct Answered {
     has_request: bool,
 }
 
-/// Answers all requests that have come.
+/// Answers all requests that have come, and those that come while replies are sent.
 async fn answer(
     out: &mut Outgoing<'_>,
     service: &Service,
     session: &mut Session,
-    reader: &mut RequestReader,
+    incoming: &mut Incoming,
 ) -> Answered {
     let (mut flow, mut has_request) = (Flow::Continue, false);
-    while flow == Flow::Continue {
+    loop {
         let mut round = Round::begin(service, session, out);
         let mut requests = 0;
         let is_over = loop {
             let bytes_max = if round.has_token() { REQUEST_BYTES_MAX } else { REQUEST_BYTES_BEFORE_TOKEN };
-            match reader.next(bytes_max) {
+            match incoming.reader.next(bytes_max) {
                 Ok(Some(request)) => {
                     turn::begin_request();
                     has_request = true;
-                    flow = round.run(reader.arguments(&request)).await;
+                    flow = round.run(incoming.reader.arguments(&request)).await;
                     requests += 1;
                     if flow == Flow::Close {
                         break true;
@@ -195,35 +170,20 @@ async fn answer(
             }
         };
         round.flush().await;
-        if is_over {
-            break;
+        let (reads_ahead, before) = (round.has_token(), incoming.reader.pending());
+        if (is_over || out.is_long()) && out.send(Some(&mut *incoming).filter(|_| reads_ahead)).await.is_err() {
+            flow = Flow::Close;
         }
-        if out.is_long() && out.send().await.is_err() {
-            return Answered { flow: Flow::Close, has_request };
+        if flow == Flow::Close || (is_over && incoming.reader.pending() == before) {
+            return Answered { flow, has_request };
         }
         tokio::task::yield_now().await;
     }
-    if out.send().await.is_err() {
-        flow = Flow::Close;
-    }
-    Answered { flow, has_request }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::operations::RequestLimits;
-
-    #[test]
-    fn a_long_request_that_is_done_leaves_its_memory_to_others() {
-        let limits = RequestLimits { body_bytes_in_flight: 1 << 20, ..RequestLimits::default() };
-        let admission = Admission::new(limits);
-        let [mut one, mut other] = [(); 2].map(|()| Held::new(&admission));
-        assert!(one.hold(500_000) && one.hold(800_000));
-        assert!(!other.hold(400_000));
-        assert!(one.hold(10) && other.hold(800_000), "one has the begin of its next request");
-        assert!(other.hold(0) && one.hold(900_000));
-    }
 
     #[tokio::test(start_paused = true)]
     async fn a_request_is_due_from_its_first_byte_and_a_token_from_the_beginning() {

@@ -17,9 +17,9 @@ use tokio::sync::watch;
 use crate::access::ActiveTokens;
 use crate::connections::{ClientTimeouts, ConnectionPermit, SharedConnections, Tls, accept, limit_unread};
 use crate::operations::Operations;
-use crate::redis::boards::{PopTurns, ScanOrder};
+use crate::redis::boards::PopTurns;
 use crate::redis::server::clients::Clients;
-use crate::redis::server::connection::speak;
+use crate::redis::server::connection::{close, speak};
 use crate::redis::server::figures::Figures;
 use crate::redis::server::outgoing::ClientStream;
 use crate::redis::server::service::Service;
@@ -199,7 +199,6 @@ pub async fn serve(
         access,
         clients: Clients::default(),
         figures: Figures::new(),
-        scan_order: ScanOrder::default(),
         pops: PopTurns::default(),
         started: Instant::now(),
         port,
@@ -271,6 +270,7 @@ impl Connection<'_> {
             Figures::note_end("over_limit");
             let told = stream.write_all(b"-ERR max number of clients reached\r\n");
             let _ = tokio::time::timeout(self.timeouts.header, told).await;
+            close(&mut stream, &self.timeouts).await;
             return;
         }
         speak(&mut stream, self.service, &mut self.session, &self.timeouts, self.stopping).await;

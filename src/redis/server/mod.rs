@@ -2,7 +2,7 @@
 //!
 //! In the order in which a request meets them:
 //! - `listener`: where it listens, and who gets a connection; `connection`: from the first byte to the last;
-//!   `outgoing`: replies on their way to the client
+//!   `incoming`: requests on their way from the client; `outgoing`: replies on their way to it
 //! - `round`: the requests that have come together, whose writes share a message; `pending`: those writes;
 //!   `flow`: whether a connection goes on
 //! - `session`: who the client is, and what it has written; `transaction`: the commands between `MULTI` and
@@ -14,6 +14,7 @@ mod clients;
 mod connection;
 mod figures;
 mod flow;
+mod incoming;
 mod info;
 mod listener;
 mod outgoing;

@@ -1,6 +1,8 @@
 //! Replies on their way to the client. What they take in memory is counted until they are sent: clients that
 //! do not read theirs cannot have more and more of them made.
 
+use std::io;
+use std::pin::Pin;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
@@ -12,6 +14,7 @@ use crate::operations::{InProgress, Operations};
 use crate::redis::boards::{Peer, count_unsent};
 use crate::redis::frames::Replies;
 use crate::redis::server::figures::Figures;
+use crate::redis::server::incoming::Incoming;
 
 /// Replies are sent when they come to so many bytes, though more requests have come.
 const LONG_BYTES: usize = 64 << 10;
@@ -68,9 +71,13 @@ impl<'c> Outgoing<'c> {
 
     /// Sends what is to be sent.
     ///
+    /// # Arguments
+    /// `ahead`: takes requests that come meanwhile. A client that reads nothing before it has sent all would
+    /// wait for ever otherwise.
+    ///
     /// # Errors
     /// When the client does not take it.
-    pub async fn send(&mut self) -> Result<(), ()> {
+    pub async fn send(&mut self, mut ahead: Option<&mut Incoming>) -> Result<(), ()> {
         let bytes = self.replies.len();
         if self.has_ended {
             self.replies.clear();
@@ -84,7 +91,7 @@ impl<'c> Outgoing<'c> {
         let Self { stream, replies, unsent, .. } = self;
         let sent = tokio::time::timeout(within, async {
             while !replies.first().is_empty() {
-                stream.write_all(replies.first()).await?;
+                write_all(&mut **stream, replies.first(), ahead.as_deref_mut()).await?;
                 replies.forget_first();
                 // Fewer bytes are never too many.
                 let _ = count_unsent(unsent, replies);
@@ -103,4 +110,28 @@ impl<'c> Outgoing<'c> {
         let _ = count_unsent(&self.unsent, &self.replies);
         Err(())
     }
+}
+
+/// Writes bytes, and reads requests that come meanwhile.
+async fn write_all(
+    stream: &mut dyn ClientStream,
+    mut bytes: &[u8],
+    mut ahead: Option<&mut Incoming>,
+) -> io::Result<()> {
+    while !bytes.is_empty() {
+        let written = std::future::poll_fn(|context| {
+            let written = Pin::new(&mut *stream).poll_write(context, bytes);
+            if written.is_pending()
+                && let Some(ahead) = &mut ahead
+            {
+                ahead.poll_ahead(stream, context);
+            }
+            written
+        });
+        match written.await? {
+            0 => return Err(io::ErrorKind::WriteZero.into()),
+            written => bytes = bytes.get(written..).unwrap_or_default(),
+        }
+    }
+    Ok(())
 }

@@ -9,7 +9,7 @@ use crate::redis::boards::{
     BoardKey, answer_keyspace, answer_read, answer_taking, count_unsent, define, jobs_of, made_definition,
 };
 use crate::redis::commands::{
-    Command, Connection, Needs, Spec, TransactionStep, Write, find, is_of_redis, why_absent,
+    Command, Connection, Keyspace, Needs, Spec, TransactionStep, Write, find, is_of_redis, why_absent,
 };
 use crate::redis::frames::{Arguments, Mark, ProtocolError};
 use crate::redis::refused::Refused;
@@ -66,10 +66,13 @@ impl<'r, 'c> Round<'r, 'c> {
             return Flow::Continue;
         };
         self.session.client.note(spec.name, began);
+        if self.session.transaction.is_some() && spec.waits_for_exec() {
+            self.keep(spec, began, arguments);
+            return Flow::Continue;
+        }
         match self.judge(spec, arguments) {
             Err(refused) => self.refuse((spec.name, began), refused),
             Ok(Command::Transaction(step)) => return self.step(step, (spec.name, began)).await,
-            Ok(command) if self.is_kept(&command) => self.keep((spec.name, began), arguments),
             Ok(command) => return self.perform((spec.name, began), command).await,
         }
         Flow::Continue
@@ -82,20 +85,19 @@ impl<'r, 'c> Round<'r, 'c> {
         (spec.parse)(arguments)
     }
 
-    /// Whether a command waits for `EXEC`.
-    fn is_kept(&self, command: &Command<'_>) -> bool {
-        let is_at_once = matches!(command, Command::Connection(Connection::Quit | Connection::Reset));
-        self.session.transaction.is_some() && !is_at_once
-    }
-
-    fn keep(&mut self, command: (&'static str, Instant), arguments: Arguments<'_>) {
-        let Some(transaction) = &mut self.session.transaction else { return };
-        match transaction.push(arguments) {
+    /// Keeps a command for `EXEC`. What is wrong with its arguments is told there, as in Redis.
+    fn keep(&mut self, spec: &Spec, began: Instant, arguments: Arguments<'_>) {
+        let judged = spec.check_arity(arguments.len()).and_then(|()| self.check_allowed(spec));
+        let kept = match &mut self.session.transaction {
+            Some(transaction) => judged.and_then(|()| transaction.push(arguments)),
+            None => judged,
+        };
+        match kept {
             Ok(()) => {
                 self.out.replies.word("QUEUED");
-                self.service.figures.note(command.0, command.1.elapsed(), false);
+                self.service.figures.note(spec.name, began.elapsed(), false);
             }
-            Err(refused) => self.refuse(command, refused),
+            Err(refused) => self.refuse((spec.name, began), refused),
         }
     }
 
@@ -142,7 +144,7 @@ impl<'r, 'c> Round<'r, 'c> {
             if flow == Flow::Continue || writes {
                 flow = flow.or(self.perform_kept(arguments).await);
             }
-            if self.out.is_long() && self.out.send().await.is_err() {
+            if self.out.is_long() && self.out.send(None).await.is_err() {
                 flow = Flow::Close;
             }
             if nth.is_multiple_of(REQUESTS_PER_TURN) {
@@ -177,11 +179,11 @@ impl<'r, 'c> Round<'r, 'c> {
             return Flow::Continue;
         }
         self.flush().await;
-        let (mark, takes) = (self.out.replies.mark(), matches!(command, Command::Take(_)));
+        let (mark, changes) = (self.out.replies.mark(), changes(&command));
         let answered = match self.answer(command).await {
-            // What was taken has to be told: there was room for it.
+            // What was changed has to be told: its reply is short, or there was room for it.
             Ok(flow) => match count_unsent(&self.out.unsent, &self.out.replies) {
-                Err(refused) if !takes => Err(refused),
+                Err(refused) if !changes => Err(refused),
                 _ => Ok(flow),
             },
             Err(refused) => Err(refused),
@@ -257,8 +259,7 @@ impl<'r, 'c> Round<'r, 'c> {
             Command::Keyspace(command) => {
                 let mut written = AsOf::default();
                 let asking = session.asking(service, allowed, &**stream, unsent);
-                let asked = (&asking, &service.scan_order);
-                let done = answer_keyspace(&service.operations, asked, &command, replies, &mut written).await;
+                let done = answer_keyspace(&service.operations, &asking, &command, replies, &mut written).await;
                 session.note_written(written);
                 done?;
             }
@@ -339,6 +340,23 @@ impl<'r, 'c> Round<'r, 'c> {
         }
         asking.begin(Some(&found.board)).await?;
         asking.board(key)
+    }
+}
+
+/// Whether a command that is no write of jobs changes anything, if only the connection.
+fn changes(command: &Command<'_>) -> bool {
+    match command {
+        Command::Read(..) => false,
+        Command::Keyspace(command) => matches!(command, Keyspace::Delete(_)),
+        Command::Connection(command) => !matches!(
+            command,
+            Connection::Ping(_)
+                | Connection::Echo(_)
+                | Connection::Command(_)
+                | Connection::Info(_)
+                | Connection::ConfigGet(_)
+        ),
+        Command::Write(..) | Command::Take(_) | Command::Transaction(_) => true,
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use crate::access::ActiveTokens;
 use crate::operations::Operations;
-use crate::redis::boards::{PopTurns, ScanOrder};
+use crate::redis::boards::PopTurns;
 use crate::redis::server::clients::Clients;
 use crate::redis::server::figures::Figures;
 
@@ -16,7 +16,6 @@ pub struct Service {
     pub access: Option<Arc<ActiveTokens>>,
     pub clients: Clients,
     pub figures: Figures,
-    pub scan_order: ScanOrder,
     pub pops: PopTurns,
     pub started: Instant,
     /// For those who ask.

@@ -147,7 +147,11 @@ fn a_scan_in_parts_tells_every_board_once_and_a_new_one_from_its_begin() {
     names.push("game:new".to_owned());
     assert_eq!(scan(&mut redis, "7"), names);
     assert_eq!(ask(&mut redis, &["DBSIZE"]), "300");
-    assert_eq!(members(&mut redis, &["KEYS", "game:*9"]).len(), 30);
+    for (pattern, expect) in
+        [("game:*9", 30), ("game:00*", 9), ("game:00", 0), ("game:001", 1), ("*", 300), ("h*", 0), ("?ame:new", 1)]
+    {
+        assert_eq!(members(&mut redis, &["KEYS", pattern]).len(), expect, "{pattern}");
+    }
     // It costs no more than its length, and a longer one none.
     let stars = "*a".repeat(512);
     assert_eq!(ask(&mut redis, &["KEYS", &stars]), "[]");
@@ -212,7 +216,10 @@ fn all_of_a_large_board_is_told_and_replies_take_no_more_memory_than_there_is_fo
         told.is_err_and(|why| why.to_string().to_lowercase().contains("memory"))
     });
     assert!(peak_mib(&node) - before < 400, "{} MiB", peak_mib(&node) - before);
+    // Short answers always have room, those of HTTP too.
     assert_eq!(ask(&mut redis, &["ZCARD", "big"]), MEMBERS.to_string());
+    assert_eq!(members(&mut redis, &["ZRANGE", "big", "0", "99"]).len(), 100);
+    assert_eq!(node.client().get("/v1/boards/big/top?limit=10").0, 200);
     drop(unread);
     wait_until("there is room again", || {
         redis::cmd("ZRANGE").arg("big").arg(0).arg(-1).query::<Value>(&mut redis).is_ok()

@@ -214,7 +214,18 @@ fn what_is_seldom_sent_has_the_replies_of_redis() {
         let (expect, found) = (ask(&mut real, words), ask(&mut ours, words));
         assert_eq!(found, expect, "{words:?}");
     }
-    for sent in ["*+1\r\n$4\r\nPING\r\n", "*1\r\n$+4\r\nPING\r\n", "*1\r\n$04\r\nPING\r\n"] {
+    for sent in [
+        "*+1\r\n$4\r\nPING\r\n",
+        "*1\r\n$+4\r\nPING\r\n",
+        "*1\r\n$04\r\nPING\r\n",
+        // What is wrong with an argument is told at EXEC, and the others are done.
+        "MULTI\r\nZADD t 1 a\r\nZADD t x a\r\nZADD t 2 b\r\nZRANGE t 0 -1\r\nEXEC\r\nQUIT\r\n",
+        "MULTI\r\nZADD t 3 c\r\nZADD t 1\r\nEXEC\r\nZSCORE t c\r\nQUIT\r\n",
+        "MULTI\r\nMULTI\r\nZCARD t\r\nEXEC\r\nEXEC\r\nDISCARD\r\nQUIT\r\n",
+        "MULTI\r\nZADD t 3 c\r\nDISCARD\r\nZSCORE t c\r\nMULTI\r\nEXEC\r\nQUIT\r\n",
+        "MULTI\r\nZADD t 3 c\r\nQUIT\r\n",
+        "MULTI\r\nPING\r\nRESET\r\nEXEC\r\nQUIT\r\n",
+    ] {
         let said = [folder.path().join("real.sock"), socket_in(folder.path())].map(|socket| {
             use std::io::{Read as _, Write as _};
             let mut stream = std::os::unix::net::UnixStream::connect(socket).expect("it listens");
