@@ -112,7 +112,11 @@ impl Registry {
     /// Notes that this incarnation of a board has reached every shard.
     pub fn finish_next_incarnation(&self, name: &BoardName, incarnation: Incarnation) {
         let mut state = self.state.lock();
-        if state.boards.get(name.as_str()).is_none_or(|registered| registered.known.incarnation == incarnation) {
+        if state
+            .boards
+            .get(name.as_str())
+            .is_none_or(|registered| registered.known.incarnation == incarnation)
+        {
             state.next_incarnation.remove(name);
             self.note_next_incarnation(&state);
         }
@@ -150,7 +154,8 @@ impl Registry {
     pub fn apply_remote(&self, name: &BoardName, known: &RegisteredBoard) {
         let mut state = self.state.lock();
         state.last_incarnation = state.last_incarnation.max(known.incarnation.0);
-        let newer = state.boards.get(name.as_str()).is_none_or(|other| other.known.incarnation <= known.incarnation);
+        let newer =
+            state.boards.get(name.as_str()).is_none_or(|other| other.known.incarnation <= known.incarnation);
         if newer {
             let known = RegisteredBoard { definition: state.definitions.share(&known.definition), ..*known };
             state.boards.insert(name, known);

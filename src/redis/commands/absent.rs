@@ -196,6 +196,8 @@ pub fn why_absent(name: &str) -> Option<&'static str> {
             "there are no scripts"
         }
         "watch" => "writes depend on no earlier read: ZADD has NX, XX, GT and LT, and ZINCRBY adds",
+        "expire" | "expireat" | "pexpire" | "pexpireat" | "expiretime" | "pexpiretime" | "ttl" | "pttl"
+        | "persist" => "a board does not end by itself: DEL drops it, and its windows and seasons end",
         "flushall" | "flushdb" => "DEL drops boards one by one",
         _ => return None,
     })

@@ -171,7 +171,8 @@ async fn answer(
         };
         round.flush().await;
         let (reads_ahead, before) = (round.has_token(), incoming.reader.pending());
-        if (is_over || out.is_long()) && out.send(Some(&mut *incoming).filter(|_| reads_ahead)).await.is_err() {
+        if (is_over || out.is_long()) && out.send(Some(&mut *incoming).filter(|_| reads_ahead)).await.is_err()
+        {
             flow = Flow::Close;
         }
         if flow == Flow::Close || (is_over && incoming.reader.pending() == before) {

@@ -259,7 +259,8 @@ impl<'r, 'c> Round<'r, 'c> {
             Command::Keyspace(command) => {
                 let mut written = AsOf::default();
                 let asking = session.asking(service, allowed, &**stream, unsent);
-                let done = answer_keyspace(&service.operations, &asking, &command, replies, &mut written).await;
+                let done =
+                    answer_keyspace(&service.operations, &asking, &command, replies, &mut written).await;
                 session.note_written(written);
                 done?;
             }

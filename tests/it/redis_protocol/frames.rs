@@ -60,7 +60,8 @@ fn a_client_may_send_all_of_a_pipeline_before_it_reads() {
     // Others are served meanwhile.
     assert_eq!(ask(&mut redis, &["PING"]), "PONG");
     let replied = rest(stream);
-    let one = format!("*4\r\n$200\r\n{}\r\n$1\r\n2\r\n$200\r\n{}\r\n$1\r\n1\r\n", "b".repeat(200), "a".repeat(200));
+    let one =
+        format!("*4\r\n$200\r\n{}\r\n$1\r\n2\r\n$200\r\n{}\r\n$1\r\n1\r\n", "b".repeat(200), "a".repeat(200));
     assert_eq!(replied.len(), REQUESTS * one.len() + "+OK\r\n".len());
     assert!(replied.starts_with(&one) && replied.ends_with("\r\n+OK\r\n"));
 }

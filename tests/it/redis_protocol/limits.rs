@@ -147,9 +147,15 @@ fn a_scan_in_parts_tells_every_board_once_and_a_new_one_from_its_begin() {
     names.push("game:new".to_owned());
     assert_eq!(scan(&mut redis, "7"), names);
     assert_eq!(ask(&mut redis, &["DBSIZE"]), "300");
-    for (pattern, expect) in
-        [("game:*9", 30), ("game:00*", 9), ("game:00", 0), ("game:001", 1), ("*", 300), ("h*", 0), ("?ame:new", 1)]
-    {
+    for (pattern, expect) in [
+        ("game:*9", 30),
+        ("game:00*", 9),
+        ("game:00", 0),
+        ("game:001", 1),
+        ("*", 300),
+        ("h*", 0),
+        ("?ame:new", 1),
+    ] {
         assert_eq!(members(&mut redis, &["KEYS", pattern]).len(), expect, "{pattern}");
     }
     // It costs no more than its length, and a longer one none.
