@@ -229,19 +229,22 @@ pub mod tests {
 
     fn with<A>(request: &str, then: impl FnOnce(Result<Command<'_>, Refused>) -> A) -> A {
         let mut reader = RequestReader::default();
-        reader.room().extend_from_slice(format!("{request}\r\n").as_bytes());
-        let request = reader.next(1 << 20).expect("a request").expect("all of it");
+        let words: Vec<&str> = request.split(' ').collect();
+        let mut sent = format!("*{}\r\n", words.len());
+        sent.extend(words.iter().map(|word| format!("${}\r\n{word}\r\n", word.len())));
+        reader.room().extend_from_slice(sent.as_bytes());
+        let request = reader.next(8 << 20).expect("a request").expect("all of it");
         let arguments = reader.arguments(&request);
         let spec = find(arguments.get(0).expect("a name")).expect("a command");
         then(spec.check_arity(arguments.len()).and_then(|()| (spec.parse)(arguments)))
     }
 
-    /// What is read of an inline command.
+    /// What is read of a command of words.
     pub fn parsed<A>(request: &str, read: impl FnOnce(&Command<'_>) -> A) -> A {
         with(request, |command| read(&command.expect("a good command")))
     }
 
-    /// The words in which an inline command is refused.
+    /// The words in which a command is refused.
     pub fn refused(request: &str) -> String {
         with(request, |command| command.expect_err("it is refused").text().to_owned())
     }

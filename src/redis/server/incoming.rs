@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use tokio::io::{AsyncRead as _, ReadBuf};
+use tokio::io::ReadBuf;
 
 use crate::operations::{Admission, BodyBytes};
 use crate::redis::frames::RequestReader;

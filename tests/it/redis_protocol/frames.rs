@@ -118,7 +118,8 @@ fn a_request_that_does_not_end_is_given_up_and_a_silent_client_is_not() {
 #[test]
 fn connections_beyond_the_limit_are_told_so_and_those_of_http_count() {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let (node, mut first) = start(folder.path(), Node::flags(&["--max-connections", "3"]));
+    let (node, mut first) =
+        start(folder.path(), Node::flags(&["--max-connections", "3", "--header-seconds", "60"]));
     assert_eq!(ask(&mut first, &["PING"]), "PONG");
     let second = raw(folder.path());
     let http = std::net::TcpStream::connect(node.address()).expect("it listens");

@@ -82,8 +82,10 @@ fn as_many_different_members_are_drawn_as_are_asked_for_and_parts_of_a_scan_are_
         let drawn = members(&mut redis, &["ZRANDMEMBER", "big", &count.to_string()]);
         let different: std::collections::BTreeSet<&String> = drawn.iter().collect();
         assert_eq!((drawn.len(), different.len()), (count.min(3_500), count.min(3_500)), "{count}");
-        let repeated = members(&mut redis, &["ZRANDMEMBER", "big", &format!("-{count}")]);
-        assert_eq!(repeated.len(), count);
+        if count > 0 {
+            let repeated = members(&mut redis, &["ZRANDMEMBER", "big", &format!("-{count}")]);
+            assert_eq!(repeated.len(), count);
+        }
         let scored = members(&mut redis, &["ZRANDMEMBER", "big", &count.to_string(), "WITHSCORES"]);
         assert_eq!(scored.len(), 2 * count.min(3_500));
         for pair in scored.chunks(2) {
@@ -178,7 +180,7 @@ fn peak_mib(node: &Node) -> u64 {
 
 #[test]
 fn all_of_a_large_board_is_told_and_replies_take_no_more_memory_than_there_is_for_them() {
-    const MEMBERS: usize = 900_000;
+    const MEMBERS: usize = 600_000;
     let folder = tempfile::tempdir().expect("a temporary folder");
     let (node, mut redis) = start(folder.path(), Node::shards(2));
     fill(&mut redis, "big", MEMBERS);
@@ -210,15 +212,15 @@ fn all_of_a_large_board_is_told_and_replies_take_no_more_memory_than_there_is_fo
     assert!(grown < (bytes as u64 >> 20) / 3, "{grown} MiB for replies of {} MiB", bytes >> 20);
 
     // Clients that do not read theirs have no more made.
-    let asks = || {
+    let asks = |words: &str| {
         let mut stream = raw(folder.path());
-        stream.write_all(b"ZRANGE big 0 -1 WITHSCORES\r\n").expect("it is read");
+        stream.write_all(words.as_bytes()).expect("it is read");
         stream
     };
-    let mut unread: Vec<UnixStream> = Vec::new();
+    let mut unread: Vec<UnixStream> = (0..8).map(|_| asks("ZRANGE big 0 -1 WITHSCORES\r\n")).collect();
     wait_until("there is no room for more", || {
-        unread.push(asks());
-        let told = redis::cmd("ZRANGE").arg("big").arg(0).arg(-1).query::<Value>(&mut redis);
+        unread.push(asks("ZRANGE big 0 29999 WITHSCORES\r\n"));
+        let told = redis::cmd("ZRANGE").arg("big").arg(0).arg(50_000).query::<Value>(&mut redis);
         told.is_err_and(|why| why.to_string().to_lowercase().contains("memory"))
     });
     assert!(peak_mib(&node) - before < 400, "{} MiB", peak_mib(&node) - before);
@@ -228,7 +230,7 @@ fn all_of_a_large_board_is_told_and_replies_take_no_more_memory_than_there_is_fo
     assert_eq!(node.client().get("/v1/boards/big/top?limit=10").0, 200);
     drop(unread);
     wait_until("there is room again", || {
-        redis::cmd("ZRANGE").arg("big").arg(0).arg(-1).query::<Value>(&mut redis).is_ok()
+        redis::cmd("ZRANGE").arg("big").arg(0).arg(50_000).query::<Value>(&mut redis).is_ok()
     });
 }
 
@@ -281,7 +283,7 @@ fn a_request_has_its_time_from_its_first_byte_and_a_client_without_a_token_from_
     let mut rest = String::new();
     waiting.read_to_string(&mut rest).expect("it is ended");
     assert_eq!(rest, "+OK\r\n+QUEUED\r\n");
-    let ended = node.metric("ranktree_redis_connections_ended_total{reason=\"slow_request\"}");
+    let ended = node.metric_for(&token, "ranktree_redis_connections_ended_total{reason=\"slow_request\"}");
     assert_eq!(ended, Some(5.0));
 }
 

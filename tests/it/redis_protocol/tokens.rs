@@ -36,7 +36,7 @@ fn tokens_are_passwords_whose_scopes_and_prefixes_hold_for_every_command() {
     let said = ask(&mut nobody, &["AUTH", "wrong"]);
     assert!(said.contains("invalid username-password pair"), "{said}");
     assert!(node.log().contains("a token of a client of Redis' protocol was refused"));
-    let refused = node.metric("ranktree_redis_command_errors_total{command=\"auth\"}");
+    let refused = node.metric_for(&admin, "ranktree_redis_command_errors_total{command=\"auth\"}");
     assert_eq!(refused, Some(1.0));
     let hello = ask(&mut nobody, &["HELLO", "3", "AUTH", "x", &read]);
     assert!(hello.contains(r#""proto": 3"#), "{hello}");
