@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use parking_lot::RwLock;
 use thiserror::Error;
+use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::{self, PemObject as _};
@@ -27,6 +28,9 @@ pub enum InvalidPair {
     #[error("the certificate and the key cannot be used together: {0}")]
     Pair(rustls::Error),
 }
+
+/// A connection over TCP, behind TLS.
+pub type TlsConnection = tokio_rustls::server::TlsStream<TcpStream>;
 
 /// The pair in force. New connections are set up with it; open connections keep theirs.
 pub struct Tls(RwLock<Arc<Configs>>);

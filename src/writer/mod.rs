@@ -10,7 +10,8 @@
 //! - `time_log`: what is logged of leaps of time, and of seasons that come to begin later
 //! - `traced`: the spans of messages that are sampled
 //! - `outcome`: what came of a job, for the client that waits
-//! - `registry`: which boards there are, in `registered`; `board_change`, `season_change`: what a definition may become
+//! - `registry`: which boards there are, in `registered`; `board_change`, `season_change`: what a definition
+//!   may become
 //! - `parking`, `order`, `wanted`, `long_wait`: jobs whose board is unknown yet; `parked_places`,
 //!   `parked_names`: where they are, for readers; `stored_parked`: on disk
 

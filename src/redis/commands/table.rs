@@ -227,11 +227,17 @@ pub mod tests {
     use super::*;
     use crate::redis::frames::RequestReader;
 
+    /// Longer commands of a test are sent as arrays.
+    const INLINE_BYTES: usize = 1 << 10;
+
     fn with<A>(request: &str, then: impl FnOnce(Result<Command<'_>, Refused>) -> A) -> A {
         let mut reader = RequestReader::default();
-        let words: Vec<&str> = request.split(' ').collect();
-        let mut sent = format!("*{}\r\n", words.len());
-        sent.extend(words.iter().map(|word| format!("${}\r\n{word}\r\n", word.len())));
+        let mut sent = format!("{request}\r\n");
+        if sent.len() > INLINE_BYTES {
+            let words: Vec<&str> = request.split(' ').collect();
+            sent = format!("*{}\r\n", words.len());
+            sent.extend(words.iter().map(|word| format!("${}\r\n{word}\r\n", word.len())));
+        }
         reader.room().extend_from_slice(sent.as_bytes());
         let request = reader.next(8 << 20).expect("a request").expect("all of it");
         let arguments = reader.arguments(&request);
@@ -239,12 +245,12 @@ pub mod tests {
         then(spec.check_arity(arguments.len()).and_then(|()| (spec.parse)(arguments)))
     }
 
-    /// What is read of a command of words.
+    /// What is read of an inline command.
     pub fn parsed<A>(request: &str, read: impl FnOnce(&Command<'_>) -> A) -> A {
         with(request, |command| read(&command.expect("a good command")))
     }
 
-    /// The words in which a command is refused.
+    /// The words in which an inline command is refused.
     pub fn refused(request: &str) -> String {
         with(request, |command| command.expect_err("it is refused").text().to_owned())
     }

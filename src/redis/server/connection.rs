@@ -7,10 +7,11 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::connections::{ClientTimeouts, turn};
+use crate::redis::server::client_stream::ClientStream;
 use crate::redis::server::figures::Figures;
 use crate::redis::server::flow::Flow;
 use crate::redis::server::incoming::Incoming;
-use crate::redis::server::outgoing::{ClientStream, Outgoing};
+use crate::redis::server::outgoing::Outgoing;
 use crate::redis::server::round::{REQUESTS_PER_TURN, Round};
 use crate::redis::server::service::Service;
 use crate::redis::server::session::{Allowed, Session};

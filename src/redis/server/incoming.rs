@@ -9,7 +9,7 @@ use tokio::io::ReadBuf;
 
 use crate::operations::{Admission, BodyBytes};
 use crate::redis::frames::RequestReader;
-use crate::redis::server::outgoing::ClientStream;
+use crate::redis::server::client_stream::ClientStream;
 
 /// The most bytes of requests that are read while the client does not read its replies: client libraries send
 /// all of a pipeline before they read.

@@ -18,10 +18,10 @@ use crate::access::ActiveTokens;
 use crate::connections::{ClientTimeouts, ConnectionPermit, SharedConnections, Tls, accept, limit_unread};
 use crate::operations::Operations;
 use crate::redis::boards::PopTurns;
+use crate::redis::server::client_stream::ClientStream;
 use crate::redis::server::clients::Clients;
 use crate::redis::server::connection::{close, speak};
 use crate::redis::server::figures::Figures;
-use crate::redis::server::outgoing::ClientStream;
 use crate::redis::server::service::Service;
 use crate::redis::server::session::Session;
 

@@ -5,14 +5,12 @@ use std::io;
 use std::pin::Pin;
 use std::time::Duration;
 
-use futures_util::FutureExt as _;
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, Interest, Ready};
-use tokio::net::{TcpStream, UnixStream};
-use tokio_rustls::server::TlsStream;
+use tokio::io::AsyncWriteExt as _;
 
 use crate::operations::{InProgress, Operations};
-use crate::redis::boards::{Peer, count_unsent};
+use crate::redis::boards::count_unsent;
 use crate::redis::frames::Replies;
+use crate::redis::server::client_stream::ClientStream;
 use crate::redis::server::figures::Figures;
 use crate::redis::server::incoming::Incoming;
 
@@ -20,31 +18,6 @@ use crate::redis::server::incoming::Incoming;
 const LONG_BYTES: usize = 64 << 10;
 /// A long reply gets a second more for each of these.
 const BYTES_PER_SECOND: usize = 16 << 10;
-
-/// A connection to a client.
-pub trait ClientStream: AsyncRead + AsyncWrite + Unpin + Send + Peer {}
-
-impl<S: AsyncRead + AsyncWrite + Unpin + Send + Peer> ClientStream for S {}
-
-impl Peer for TcpStream {
-    fn is_gone(&self) -> bool {
-        let ready = self.ready(Interest::READABLE).now_or_never();
-        ready.is_some_and(|ready| ready.is_ok_and(Ready::is_read_closed))
-    }
-}
-
-impl Peer for UnixStream {
-    fn is_gone(&self) -> bool {
-        let ready = self.ready(Interest::READABLE).now_or_never();
-        ready.is_some_and(|ready| ready.is_ok_and(Ready::is_read_closed))
-    }
-}
-
-impl Peer for TlsStream<TcpStream> {
-    fn is_gone(&self) -> bool {
-        self.get_ref().0.is_gone()
-    }
-}
 
 /// Replies, and where they go.
 pub struct Outgoing<'c> {

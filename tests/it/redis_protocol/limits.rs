@@ -209,7 +209,8 @@ fn all_of_a_large_board_is_told_and_replies_take_no_more_memory_than_there_is_fo
     }
     assert!(bytes > 12 * 20 * MEMBERS, "{bytes}");
     let grown = peak_mib(&node) - before;
-    assert!(grown < (bytes as u64 >> 20) / 3, "{grown} MiB for replies of {} MiB", bytes >> 20);
+    let replied = u64::try_from(bytes >> 20).expect("it is no more");
+    assert!(grown < replied / 3, "{grown} MiB for replies of {replied} MiB");
 
     // Clients that do not read theirs have no more made.
     let asks = |words: &str| {
