@@ -46,6 +46,11 @@ impl KeyPlaces {
     /// As many as the first argument says.
     const COUNTED: Self = Self { first: 0, last: 0, step: 0, count_at: 1 };
 
+    /// Whether an argument says how many keys there are.
+    pub fn are_counted(self) -> bool {
+        self.count_at > 0
+    }
+
     /// The keys among a command's words, its name first.
     pub fn among<W: AsRef<[u8]>>(self, words: &[W]) -> impl Iterator<Item = &W> {
         let (first, count) = if self.count_at == 0 {
@@ -120,7 +125,7 @@ impl Spec {
         if self.group == Group::SortedSet && self.arity > 0 {
             flags.push("fast");
         }
-        if self.keys.count_at > 0 {
+        if self.keys.are_counted() {
             flags.push("movablekeys");
         }
         flags

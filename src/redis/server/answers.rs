@@ -196,7 +196,12 @@ async fn commands(
             }
             let keys: Vec<&[u8]> = spec.keys.among(words).copied().collect();
             if keys.is_empty() {
-                return Err(Refused::new("ERR The command has no key arguments"));
+                let why = if spec.keys.are_counted() {
+                    "ERR Invalid arguments specified for command"
+                } else {
+                    "ERR The command has no key arguments"
+                };
+                return Err(Refused::new(why));
             }
             replies.array(keys.len());
             for key in keys {
