@@ -154,6 +154,7 @@ async fn answer(
                     turn::begin_request();
                     has_request = true;
                     flow = round.run(incoming.reader.arguments(&request)).await;
+                    flow = flow.or(round.execute(incoming).await);
                     requests += 1;
                     if flow == Flow::Close {
                         break true;

@@ -16,6 +16,7 @@ use crate::redis::refused::Refused;
 use crate::redis::server::answers::answer;
 use crate::redis::server::figures::Figures;
 use crate::redis::server::flow::Flow;
+use crate::redis::server::incoming::Incoming;
 use crate::redis::server::outgoing::Outgoing;
 use crate::redis::server::pending::PendingWrites;
 use crate::redis::server::service::Service;
@@ -26,6 +27,9 @@ use crate::types::AsOf;
 /// After so many requests, others have their turn.
 pub const REQUESTS_PER_TURN: usize = 256;
 
+/// The command that ends a transaction.
+const EXEC: &str = "exec";
+
 /// The requests that have come together.
 pub struct Round<'r, 'c> {
     service: &'r Service,
@@ -33,13 +37,15 @@ pub struct Round<'r, 'c> {
     pub out: &'r mut Outgoing<'c>,
     allowed: Allowed,
     pending: PendingWrites,
+    /// A transaction that is to be done, and when its `EXEC` came.
+    ended: Option<(KeptCommands, Instant)>,
 }
 
 impl<'r, 'c> Round<'r, 'c> {
     pub fn begin(service: &'r Service, session: &'r mut Session, out: &'r mut Outgoing<'c>) -> Self {
         let allowed = session.allowed(service);
         session.forget_unheard(&service.operations);
-        Self { service, session, out, allowed, pending: PendingWrites::default() }
+        Self { service, session, out, allowed, pending: PendingWrites::default(), ended: None }
     }
 
     /// Whether the client may do anything.
@@ -47,7 +53,8 @@ impl<'r, 'c> Round<'r, 'c> {
         self.allowed != Allowed::Nothing
     }
 
-    /// Does a request. It is replied to by [`Round::flush`] at the latest.
+    /// Does a request; if it ends a transaction, [`Round::execute`] does that. It is replied to by
+    /// [`Round::flush`] at the latest.
     pub async fn run(&mut self, arguments: Arguments<'_>) -> Flow {
         let began = Instant::now();
         let name = arguments.get(0).unwrap_or_default();
@@ -72,7 +79,7 @@ impl<'r, 'c> Round<'r, 'c> {
         }
         match self.judge(spec, arguments) {
             Err(refused) => self.refuse((spec.name, began), refused),
-            Ok(Command::Transaction(step)) => return self.step(step, (spec.name, began)).await,
+            Ok(Command::Transaction(step)) => self.step(step, (spec.name, began)).await,
             Ok(command) => return self.perform((spec.name, began), command).await,
         }
         Flow::Continue
@@ -102,7 +109,7 @@ impl<'r, 'c> Round<'r, 'c> {
     }
 
     /// Begins, ends or forgets a transaction.
-    async fn step(&mut self, step: TransactionStep, (name, began): (&'static str, Instant)) -> Flow {
+    async fn step(&mut self, step: TransactionStep, (name, began): (&'static str, Instant)) {
         self.flush().await;
         let kept = match (step, self.session.transaction.take()) {
             (TransactionStep::Begin, None) => {
@@ -119,24 +126,23 @@ impl<'r, 'c> Round<'r, 'c> {
             (TransactionStep::Discard, Some(_)) => Ok(None),
             (TransactionStep::Execute, Some(kept)) => kept.commands().map(Some),
         };
-        let mut flow = Flow::Continue;
+        let has_failed = kept.is_err();
         match kept {
-            Err(refused) => {
-                self.out.replies.error(refused.text());
-                self.service.figures.note(name, began.elapsed(), true);
-                return flow;
-            }
+            Err(refused) => self.out.replies.error(refused.text()),
             Ok(None) => self.out.replies.ok(),
-            Ok(Some(kept)) => flow = self.execute(&kept).await,
+            Ok(Some(kept)) => {
+                self.ended = Some((kept, began));
+                return;
+            }
         }
-        self.service.figures.note(name, began.elapsed(), false);
-        flow
+        self.service.figures.note(name, began.elapsed(), has_failed);
     }
 
-    /// Does the commands of a transaction, and sends long replies meanwhile. If the client does not take
-    /// them, the writes are done all the same: they were sent to be done together.
-    async fn execute(&mut self, kept: &KeptCommands) -> Flow {
+    /// Does the commands of a transaction that was ended, and sends long replies meanwhile. If the client
+    /// does not take them, the writes are done all the same: they were sent to be done together.
+    pub async fn execute(&mut self, incoming: &mut Incoming) -> Flow {
         let mut flow = Flow::Continue;
+        let Some((kept, began)) = self.ended.take() else { return flow };
         self.out.replies.array(kept.commands.len());
         for (command, nth) in kept.commands.iter().zip(1_usize..) {
             let arguments = command.arguments();
@@ -144,7 +150,7 @@ impl<'r, 'c> Round<'r, 'c> {
             if flow == Flow::Continue || writes {
                 flow = flow.or(self.perform_kept(arguments).await);
             }
-            if self.out.is_long() && self.out.send(None).await.is_err() {
+            if self.out.is_long() && self.out.send(Some(&mut *incoming)).await.is_err() {
                 flow = Flow::Close;
             }
             if nth.is_multiple_of(REQUESTS_PER_TURN) {
@@ -152,6 +158,7 @@ impl<'r, 'c> Round<'r, 'c> {
             }
         }
         self.flush().await;
+        self.service.figures.note(EXEC, began.elapsed(), false);
         flow
     }
 

@@ -50,20 +50,27 @@ fn a_long_pipeline_is_answered_in_order_and_its_reads_see_its_writes() {
 #[test]
 fn a_client_may_send_all_of_a_pipeline_before_it_reads() {
     const REQUESTS: usize = 40_000;
+    const IN_TRANSACTION: usize = 1_000;
     let folder = tempfile::tempdir().expect("a temporary folder");
     let (_node, mut redis) = start(folder.path(), Node::flags(&["--http-threads", "1"]));
     assert_eq!(ask(&mut redis, &["ZADD", "arena", "1", &"a".repeat(200), "2", &"b".repeat(200)]), "2");
-    let mut stream = raw(folder.path());
-    // Replies of many times what the system keeps for a client.
-    let sent = "ZREVRANGE arena 0 -1 WITHSCORES\r\n".repeat(REQUESTS) + "QUIT\r\n";
-    stream.write_all(sent.as_bytes()).expect("it is read");
-    // Others are served meanwhile.
-    assert_eq!(ask(&mut redis, &["PING"]), "PONG");
-    let replied = rest(stream);
+    let request = "ZREVRANGE arena 0 -1 WITHSCORES\r\n";
+    let transaction = "MULTI\r\n".to_owned() + &request.repeat(IN_TRANSACTION) + "EXEC\r\n";
     let one =
         format!("*4\r\n$200\r\n{}\r\n$1\r\n2\r\n$200\r\n{}\r\n$1\r\n1\r\n", "b".repeat(200), "a".repeat(200));
-    assert_eq!(replied.len(), REQUESTS * one.len() + "+OK\r\n".len());
-    assert!(replied.starts_with(&one) && replied.ends_with("\r\n+OK\r\n"));
+    let executed = format!("+OK\r\n{}*{IN_TRANSACTION}\r\n", "+QUEUED\r\n".repeat(IN_TRANSACTION))
+        + &one.repeat(IN_TRANSACTION);
+    // Replies of many times what the system keeps for a client.
+    for (sent, expect, times) in [
+        (request, one.as_str(), REQUESTS),
+        (transaction.as_str(), executed.as_str(), REQUESTS / IN_TRANSACTION),
+    ] {
+        let mut stream = raw(folder.path());
+        stream.write_all((sent.repeat(times) + "QUIT\r\n").as_bytes()).expect("it is read");
+        // Others are served meanwhile.
+        assert_eq!(ask(&mut redis, &["PING"]), "PONG");
+        assert!(rest(stream) == expect.repeat(times) + "+OK\r\n", "replies are whole and in order");
+    }
 }
 
 #[test]
