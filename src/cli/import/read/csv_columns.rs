@@ -9,6 +9,7 @@ use crate::cli::import::ImportError;
 use crate::cli::import::read::column_names::{Asked, Field};
 use crate::cli::import::read::entry::{CellNames, fits_meta, fits_version};
 use crate::cli::import::read::rules::Rules;
+use crate::cli::import::shell_word::shell_word;
 use crate::job::Op;
 use crate::types::{quoted, shown};
 
@@ -311,13 +312,10 @@ impl Header<'_> {
         let alike = |other: &&str| {
             self.names.iter().find(|found| found.replace([' ', '-'], "_").eq_ignore_ascii_case(other))
         };
-        let perhaps = others.iter().find_map(alike).map(|found| {
-            let argument = format!("{}={found}", field.name());
-            let needs_quotes = argument
-                .contains(|c: char| !c.is_ascii_alphanumeric() && !matches!(c, '=' | '_' | '.' | '-'));
-            let argument = if needs_quotes { format!("{argument:?}") } else { argument };
-            format!("; perhaps --column {argument}")
-        });
+        let perhaps = others
+            .iter()
+            .find_map(alike)
+            .map(|found| format!("; perhaps --column {}", shell_word(&format!("{}={found}", field.name()))));
         ImportError::MissingColumn {
             field: field.name(),
             name: name.to_owned(),

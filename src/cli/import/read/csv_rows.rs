@@ -10,6 +10,7 @@ use smallvec::smallvec;
 use crate::cli::board_line::BoardLine;
 use crate::cli::import::ImportError;
 use crate::cli::import::read::csv_columns::{Columns, Found, Header};
+use crate::cli::import::read::csv_footer::is_of_sums;
 use crate::cli::import::read::csv_records::{Records, board_line};
 use crate::cli::import::read::entry::{Builder, Built, Cells, KeyCell, row_op};
 use crate::cli::import::read::limits::MAX_COLUMNS;
@@ -106,7 +107,7 @@ impl<R: BufRead> CsvRows<R> {
             is_exported: board.is_some(),
         };
         let Found { columns, names, mut note } = of_header.find()?;
-        if columns.is_exported && !rules.numbers.is_plain() {
+        if columns.is_exported && !rules.has_plain_numbers() {
             return Err(ImportError::ScaledExport);
         }
         if columns.is_exported && board.is_none() {
@@ -124,7 +125,7 @@ impl<R: BufRead> CsvRows<R> {
             note += &guarded_note(&ahead, columns.member);
         }
         let mut builder = Builder::new(rules, names, slugs);
-        if builder.rules.numbers.duration.is_some() {
+        if !builder.rules.durations.is_empty() {
             let cell = |record: &ByteRecord, column: usize| {
                 String::from_utf8_lossy(record.get(column).unwrap_or_default()).trim().to_owned()
             };
@@ -264,6 +265,47 @@ impl<R: BufRead> CsvRows<R> {
         self.builder.build(line, &cells)
     }
 
+    /// A sum below the rows would be a member, and lead.
+    fn unless_footer(&mut self, line: u64, built: Built) -> Result<Built, RejectedLine> {
+        let cell = self.record.get(self.columns.member).unwrap_or_default();
+        let name = std::str::from_utf8(cell).unwrap_or_default().trim();
+        if !matches!(built, Built::Row(..)) || self.columns.is_exported || !is_of_sums(name) {
+            return Ok(built);
+        }
+        let why = format!(
+            "{} in the last row seems to be a sum or the like below the rows: take the line away, as sed '$d' does; a member \
+             who is called so must be further up",
+            quoted(name)
+        );
+        if self.is_last() { Err(RejectedLine::new(line, RejectCode::BadMember, why)) } else { Ok(built) }
+    }
+
+    /// Whether no row follows that has anything in it.
+    fn is_last(&mut self) -> bool {
+        let is_empty =
+            |record: &ByteRecord| record.iter().all(|cell| cell.iter().all(u8::is_ascii_whitespace));
+        if self.ahead.iter().any(|(_, _, record)| !is_empty(record)) {
+            return false;
+        }
+        loop {
+            match self.records.read() {
+                Ok(Some(line)) => {
+                    let record = self.records.record.clone();
+                    let is_more = !is_empty(&record);
+                    self.ahead.push_back((line, self.records.last_line, record));
+                    if is_more {
+                        return false;
+                    }
+                }
+                Ok(None) => return true,
+                Err(error) => {
+                    self.records.failure = Some(error);
+                    return false;
+                }
+            }
+        }
+    }
+
     /// Whether one of the lines in a cell, but the first, has as many cells as a row.
     fn holds_row(&self, cell: &[u8]) -> bool {
         let separators = self.header.len().saturating_sub(1);
@@ -400,7 +442,7 @@ impl<R: BufRead> Iterator for CsvRows<R> {
         loop {
             return match self.next_record() {
                 Ok(Some(line)) if line < self.from_line => continue,
-                Ok(Some(line)) => match self.parse(line) {
+                Ok(Some(line)) => match self.parse(line).and_then(|built| self.unless_footer(line, built)) {
                     Ok(Built::Row(row, followers)) => {
                         self.followers = followers;
                         Some(Ok(Parsed::Row(row)))

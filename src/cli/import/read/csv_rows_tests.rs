@@ -343,7 +343,7 @@ fn columns_have_other_forms_and_files_other_beginnings() {
             "--skip-lines 3 leaves nothing: the file has 2 lines",
         ),
         ("Player,Points\nm,1\n", vec![], plain(), "perhaps --column member=Player"),
-        ("member,Total Points\nm,1\n", vec![], plain(), "perhaps --column \"score=Total Points\""),
+        ("member,Total Points\nm,1\n", vec![], plain(), "perhaps --column 'score=Total Points'"),
     ] {
         let told = open(text, &columns, rules).expect_err(text).to_string();
         assert!(told.contains(expect), "{text:?}: {told}");

@@ -93,8 +93,9 @@ fn of_version(text: &str) -> Option<String> {
 
 fn of_names(text: &str, why: &str) -> Option<String> {
     if why.contains("member is missing") {
-        let place =
-            hint(text, &[]).map(|hint| format!("; the rows may be within: {hint}")).unwrap_or_default();
+        let place = hint(text, &[], false)
+            .map(|hint| format!("; the rows may be within: {hint}"))
+            .unwrap_or_default();
         let how = "--column member=NAME --column score=NAME reads the fields of rows that are no jobs";
         return Some(format!("{how}{place}"));
     }

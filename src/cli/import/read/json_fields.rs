@@ -11,6 +11,7 @@ use crate::cli::import::read::entry::{CellNames, Cells, KeyCell, fits_meta, fits
 use crate::cli::import::read::numbers::Written;
 use crate::cli::import::read::row::RejectedLine;
 use crate::cli::import::read::rules::Rules;
+use crate::cli::import::shell_word::shell_word;
 use crate::job::{Op, RejectCode};
 use crate::types::{quoted, shown};
 
@@ -186,11 +187,13 @@ impl Fields {
             }
             None => Ok(None),
         };
+        let name = key.clone();
         let member = match (&self.member, key) {
             (None, Some(key)) => trimmed(Cow::Owned(key)),
             (path, _) => {
                 let path = path.as_deref().unwrap_or("member");
-                let found = plain(path)?.ok_or_else(|| malformed(self.missing(text, path, "member")))?;
+                let found =
+                    plain(path)?.ok_or_else(|| malformed(self.missing(text, path, "member", None)))?;
                 let as_it_is = lookup(text, path).and_then(scalar).filter(|_| is_exported);
                 as_it_is.unwrap_or(found).0
             }
@@ -212,11 +215,12 @@ impl Fields {
             profile_parts: parts(text, &self.profile_parts),
             is_hidden: is_hidden(text).map_err(malformed)?,
             op,
+            updated_at: if is_exported { optional(&Some("updated_at".to_owned()))? } else { None },
             is_exported,
             ..Cells::default()
         };
         if is_scored {
-            self.keys(line, text, &mut cells, rules)?;
+            self.keys(line, text, &mut cells, rules, name.as_deref())?;
         }
         Ok(cells)
     }
@@ -227,6 +231,7 @@ impl Fields {
         text: &'a str,
         cells: &mut Cells<'a>,
         rules: &Rules,
+        name: Option<&str>,
     ) -> Result<(), RejectedLine> {
         let bad = |why: String| RejectedLine::new(line, RejectCode::BadScore, why);
         // A row that is no object or array is a score by itself.
@@ -244,7 +249,7 @@ impl Fields {
             let absent = if rules.blanks.iter().any(String::is_empty) { Some("null") } else { None };
             let value = lookup(text, path).or(absent).ok_or_else(|| {
                 let blank = "; --blank \"\" leaves out rows without it";
-                bad(self.missing(text, path, "score") + blank)
+                bad(self.missing(text, path, "score", name) + blank)
             })?;
             let mut items = vec![value];
             if self.is_score_by_name && value.starts_with('[') {
@@ -266,7 +271,10 @@ impl Fields {
     }
 
     /// That a row has no such field, and where rows may be instead.
-    fn missing(&self, text: &str, path: &str, field: &str) -> String {
+    ///
+    /// # Arguments
+    /// `name`: of the row, in an object of rows. Each may be a group of them.
+    fn missing(&self, text: &str, path: &str, field: &str, name: Option<&str>) -> String {
         let Ok(fields) = serde_json::from_str::<Object<'_>>(text) else {
             return format!(
                 "the row is {}, which has no field {}; --column {field}=NUMBER reads an array, from 0",
@@ -278,7 +286,9 @@ impl Fields {
             return format!("the field {} is null, and every row needs its {field}", quoted(path));
         }
         let names: Vec<String> = fields.keys().take(FIELDS_NAMED).map(|name| shown(name)).collect();
-        let hint = hint(text, &self.rows_at);
+        let within: Vec<String> =
+            self.rows_at.iter().map(String::as_str).chain(name).map(str::to_owned).collect();
+        let hint = hint(text, &within, name.is_some());
         let hint = hint.map(|hint| format!("; the rows may be within: {hint}")).unwrap_or_default();
         format!(
             "the row has no field {}; it has: {}. --column {field}=NAME names the field{hint}",
@@ -371,28 +381,32 @@ fn own_op(text: &str, rules: &Rules) -> Result<Option<Op>, String> {
 /// The options by which rows are found in a document that is no row itself.
 ///
 /// # Arguments
-/// `within`: where the document itself is, if it is part of one.
-pub fn hint(text: &str, within: &[String]) -> Option<String> {
-    hint_below(text, &mut within.to_vec(), within.len() + HINT_DEPTH)
+/// - `within`: where the document itself is, if it is part of one.
+/// - `is_keyed`: it is one of several in an object, and may be a group of rows even if it has one alone.
+pub fn hint(text: &str, within: &[String], is_keyed: bool) -> Option<String> {
+    hint_below(text, &mut within.to_vec(), within.len() + HINT_DEPTH, is_keyed)
 }
 
-fn hint_below(text: &str, path: &mut Vec<String>, depth_max: usize) -> Option<String> {
+fn hint_below(text: &str, path: &mut Vec<String>, depth_max: usize, is_keyed: bool) -> Option<String> {
     let fields: Object<'_> = serde_json::from_str(text).ok()?;
     let at = |path: &[String]| {
-        if path.is_empty() { String::new() } else { format!("--rows-at {} ", path.join(".")) }
+        if path.is_empty() { String::new() } else { format!("--rows-at {} ", shell_word(&path.join("."))) }
     };
     if let Some((name, first)) = rows_in(&fields) {
         path.push(name.to_owned());
         let rows = at(path).trim_end().to_owned();
         // The rows of groups, or rows that have lists of their own.
         let fields: Object<'_> = serde_json::from_str(first).unwrap_or_default();
-        let further = rows_in(&fields).map(|(name, _)| format!(", or {rows}.{name}")).unwrap_or_default();
-        return Some(rows + &further);
+        let further = rows_in(&fields).map(|(name, _)| {
+            let path = format!("{}.{name}", path.join("."));
+            format!(", or --rows-at {}", shell_word(&path))
+        });
+        return Some(rows + &further.unwrap_or_default());
     }
     let all = |start: fn(char) -> bool| {
         !fields.is_empty() && fields.values().all(|value| value.get().starts_with(start))
     };
-    let has_rows_alone = all(|c| c == '{') && fields.len() > 1;
+    let has_rows_alone = all(|c| c == '{') && (fields.len() > 1 || is_keyed);
     if has_rows_alone || all(|c| c.is_ascii_digit() || c == '-') {
         return Some(format!("{}--member-from-key", at(path)));
     }
@@ -401,7 +415,7 @@ fn hint_below(text: &str, path: &mut Vec<String>, depth_max: usize) -> Option<St
     }
     fields.iter().find_map(|(name, value)| {
         path.push(name.to_string());
-        let found = hint_below(value.get(), path, depth_max);
+        let found = hint_below(value.get(), path, depth_max, false);
         path.pop();
         found
     })
@@ -449,8 +463,9 @@ mod tests {
                 Some("--rows-at groups, or --rows-at groups.rows"),
             ),
             (r#"{"name":"ann","points":5}"#, None),
+            (r#"{"v1.0":{"my rows":[{"x":1}]}}"#, Some("--rows-at 'v1.0.my rows'")),
         ] {
-            assert_eq!(hint(text, &[]).as_deref(), expect, "{text}");
+            assert_eq!(hint(text, &[], false).as_deref(), expect, "{text}");
         }
     }
 }
