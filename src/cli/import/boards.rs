@@ -88,6 +88,8 @@ pub struct Boards<'a> {
     /// Most rows name the same board as the one before, and share its name.
     last: Option<(Arc<str>, Option<bool>)>,
     names: BoardNames,
+    /// A board is not there, and nobody makes it.
+    has_unmade: bool,
     now: Timestamp,
     /// As far ahead as the time of a row may be.
     latest: Timestamp,
@@ -118,6 +120,7 @@ impl<'a> Boards<'a> {
             told: 0,
             last: None,
             names: BoardNames::default(),
+            has_unmade: false,
             now: time(now),
             latest: time(now + FUTURE_MICROS),
         }
@@ -212,6 +215,7 @@ impl<'a> Boards<'a> {
             self.make(board, &known, is_told)?;
         }
         self.known.insert(Arc::clone(board), known);
+        self.has_unmade |= self.is_made_by_nobody(board);
         Ok(())
     }
 
@@ -324,9 +328,13 @@ impl<'a> Boards<'a> {
             }
         };
         if let Some(at) = job.at.filter(|at| *at > self.latest) {
-            return refused(RejectCode::FutureTime, format!("{at} is more than five minutes ahead of now"));
+            return refused(
+                RejectCode::FutureTime,
+                format!("{at} is more than five minutes ahead of now; --column at= leaves times out"),
+            );
         }
-        if let Some(board) = job.boards().find(|board| self.is_made_by_nobody(board.as_str())) {
+        let mut boards = job.boards().filter(|_| self.has_unmade);
+        if let Some(board) = boards.find(|board| self.is_made_by_nobody(board.as_str())) {
             return refused(
                 RejectCode::UnknownBoard,
                 format!(

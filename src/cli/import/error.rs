@@ -149,6 +149,16 @@ pub enum ImportError {
     )]
     Separator { found: String, given: String, separator: &'static str, option: &'static str },
     #[error(
+        "its columns are lined up with spaces, as in {0}: sed -E 's/ {{2,}}/\\t/g' FILE | ranktree import - --delimiter tab reads \
+         them, where at least two spaces are between columns"
+    )]
+    Aligned(String),
+    #[error(
+        "its rows have their numbers before what the header names, as R writes them: --no-header --skip-lines {line} \
+         --column member={member} --column score={score} reads columns by their numbers"
+    )]
+    RowNames { line: u64, member: usize, score: usize },
+    #[error(
         "the file's header is one cell, {0}: each line may stand in quotation marks as a whole, or --delimiter is \
          another; take the marks away first, such as by sed 's/^\"//; s/\"$//'"
     )]

@@ -2,6 +2,8 @@
 //! says, the file is loaded, or refused for something else.
 
 use std::collections::BTreeSet;
+use std::io::Write as _;
+use std::process::{Command, Stdio};
 
 use crate::cli::import_forms::{Imported, code, import_with, rows, words};
 use crate::support::command::command;
@@ -63,8 +65,10 @@ fn named(text: &str, valued: &BTreeSet<String>) -> Vec<Named> {
                 .any(|words| text[at..].lines().next().is_some_and(|line| line.contains(words)));
         let (mut value, mut value_end) = (None, end);
         if let Some(rest) = text[end..].strip_prefix(' ').filter(|_| valued.contains(&flag)) {
-            let (found, length) = if let Some(quoted) = rest.strip_prefix('"') {
-                let close = quoted.find('"').unwrap_or(quoted.len());
+            let mark = rest.chars().next().filter(|c| ['"', '\''].contains(c));
+            let (found, length) = if let Some(mark) = mark {
+                let quoted = &rest[1..];
+                let close = quoted.find(mark).unwrap_or(quoted.len());
                 (quoted[..close].to_owned(), close + 2)
             } else {
                 let length = rest.find(|c: char| c.is_whitespace() || ";)".contains(c)).unwrap_or(rest.len());
@@ -165,6 +169,28 @@ fn why(said: &str) -> BTreeSet<String> {
     said.lines().filter(is_why).map(str::to_owned).collect()
 }
 
+/// The command of a refusal that writes what is read, and what stands behind it: those of every system.
+fn piped(text: &str) -> Option<(String, &str)> {
+    let end = text.find(" FILE | ranktree import -")?;
+    let begin = ["sed ", "tr "].iter().filter_map(|name| text[..end].rfind(name)).max()?;
+    let command = text[begin..end].trim_end_matches(" <").to_owned();
+    Some((command, text[end..].strip_prefix(" FILE | ranktree import -")?))
+}
+
+/// What a command makes of a text.
+fn through(command: &str, text: &str) -> String {
+    let mut child = Command::new("sh")
+        .args(["-c", command])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("there is a shell");
+    let mut stdin = child.stdin.take().expect("a pipe");
+    stdin.write_all(text.as_bytes()).expect("it reads");
+    drop(stdin);
+    String::from_utf8(child.wait_with_output().expect("it ends").stdout).expect("it is text")
+}
+
 #[test]
 fn the_options_that_a_refusal_names_are_there_and_lead_on() {
     let service = Node::start();
@@ -185,8 +211,20 @@ fn the_options_that_a_refusal_names_are_there_and_lead_on() {
                 wrong.push(format!("{flag} is no option: {text}"));
             }
         }
-        for (index, line) in advised(&text, &given, &valued).iter().enumerate() {
-            let Imported { code, said } = run(&format!("t{number}-{index}"), line);
+        let file = code(file);
+        let mut lines: Vec<(String, Vec<String>)> =
+            advised(&text, &given, &valued).into_iter().map(|line| (file.to_owned(), line)).collect();
+        if let Some((command, rest)) = piped(&refused) {
+            // What stands behind the command is of what it writes.
+            let options = advised(rest, &given, &valued).into_iter().next().unwrap_or(given.clone());
+            let rest = rest.trim_start();
+            let options = if rest.starts_with("--") { options } else { given.clone() };
+            let written = through(&command, &file.replace('⏎', "\n").replace('⇥', "\t"));
+            lines = vec![(written, options)];
+        }
+        for (index, (file, line)) in lines.iter().enumerate() {
+            let board = format!("t{number}-{index}");
+            let Imported { code, said } = import_with(&service, folder.path(), &board, (file, options), line);
             loaded += usize::from(code == Some(0));
             if code != Some(0) && why(&said) == why(&refused) {
                 wrong.push(format!("{file} {given:?}, as advised with {line:?}: {said}"));

@@ -1,7 +1,7 @@
 //! Lines that programs write below the rows of a table. As a row, a sum would be a member, and lead.
 
 /// What stands before sums and averages below a table.
-const SUMS: [&str; 26] = [
+const SUMS: [&str; 23] = [
     "total",
     "totals",
     "grand total",
@@ -25,15 +25,17 @@ const SUMS: [&str; 26] = [
     "suma",
     "promedio",
     "totaal",
-    "итого",
-    "合計",
-    "总计",
 ];
+const FURTHER_SUMS: [&str; 3] = ["итого", "合計", "总计"];
 
 /// Whether a name is what programs write before sums and averages.
 pub fn is_of_sums(name: &str) -> bool {
-    let word = name.trim_end_matches([':', '.']).to_lowercase();
-    SUMS.contains(&word.as_str())
+    // It is asked of every row.
+    let word = name.trim_end_matches([':', '.']);
+    if word.is_ascii() {
+        return SUMS.iter().any(|sum| word.eq_ignore_ascii_case(sum));
+    }
+    FURTHER_SUMS.contains(&word.to_lowercase().as_str())
 }
 
 #[cfg(test)]

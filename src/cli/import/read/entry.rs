@@ -362,6 +362,16 @@ fn object(parts: &[(String, String)]) -> String {
     format!("{{{}}}", parts.iter().map(field).collect::<Vec<_>>().join(","))
 }
 
+/// Shorter numbers before `.0` may be names, such as those of versions.
+const ID_DIGITS: usize = 3;
+
+/// A name without what is not seen around it. Within a name such characters may be part of its last letter.
+pub fn trimmed_name(text: &str) -> &str {
+    text.trim_matches(|c: char| {
+        c.is_whitespace() || matches!(c, '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2060}')
+    })
+}
+
 /// Why a text is no name but what a program left around one.
 fn not_a_name(text: &str) -> Option<String> {
     let told = quoted(text);
@@ -374,6 +384,13 @@ fn not_a_name(text: &str) -> Option<String> {
         return Some(format!(
             "{told} is a number that a spreadsheet has shortened, and its further digits are lost: there, format the \
              column as a number without decimals, or import from where it came"
+        ));
+    }
+    let id = text.strip_suffix(".0").filter(|id| id.len() >= ID_DIGITS);
+    if let Some(id) = id.filter(|id| id.bytes().all(|byte| byte.is_ascii_digit())) {
+        return Some(format!(
+            "{told} is a number that some programs have made of {id}, as pandas does in a column with gaps: write the \
+             column as whole numbers, there with astype(\"Int64\"), so that members are called as elsewhere"
         ));
     }
     let forced = text.strip_prefix("=\"").and_then(|text| text.strip_suffix('"'))?;

@@ -106,6 +106,10 @@ fn exponent_of(text: &str) -> Option<i32> {
 /// Whether a text is a large number as spreadsheets show it, in six digits at most: `7.65612E+16`. What ends
 /// in noughts is shown whole.
 pub fn is_shortened(text: &str) -> bool {
+    // It is asked of every name.
+    if !matches!(text.len(), 11 | 12) {
+        return false;
+    }
     let unsigned = text.strip_prefix('-').unwrap_or(text);
     let Some((mantissa, exponent)) = unsigned.split_once("E+") else { return false };
     let Some((whole, fraction)) = mantissa.split_once(['.', ',']) else { return false };

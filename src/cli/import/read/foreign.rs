@@ -58,12 +58,24 @@ pub fn foreign(head: &[u8]) -> Option<(&'static str, &'static str)> {
     FOREIGN.iter().find(|(at, magic, _, _)| is_it((*at, magic))).map(|(_, _, what, how)| (*what, *how))
 }
 
+/// The same of a spreadsheet, which is a zip file of documents.
+pub fn spreadsheet(head: &[u8]) -> Option<(&'static str, &'static str)> {
+    let has = |name: &[u8]| memchr::memmem::find(head, name).is_some();
+    let is_one = head.starts_with(b"PK\x03\x04")
+        && [&b"[Content_Types].xml"[..], b"xl/", b"docProps/", b"opendocument"].iter().any(|name| has(name));
+    is_one.then_some(("a spreadsheet (.xlsx or .ods)", "save the sheet as CSV"))
+}
+
 /// The same of a text.
 pub fn no_table(head: &[u8]) -> Option<(&'static str, &'static str)> {
     let text = head.trim_ascii_start();
     let begins = |start: &str| {
         text.get(..start.len()).is_some_and(|found| found.eq_ignore_ascii_case(start.as_bytes()))
     };
+    let first = text.split(|byte| *byte == b'\n').next().unwrap_or_default().trim_ascii_end();
+    if first == b"---" || first.starts_with(b"- ") && memchr::memmem::find(first, b": ").is_some() {
+        return Some(("YAML", "write its rows as JSON, as yq -o json FILE | ranktree import - does"));
+    }
     // Others write remarks with dashes, too.
     let is_sql = || {
         let lower = text.to_ascii_lowercase();
@@ -98,6 +110,9 @@ mod tests {
             ("-- PostgreSQL database dump\nCOPY public.scores", Some("commands of SQL, such as a dump")),
             ("-- Results --\nmember,score", None),
             ("INSERT INTO s VALUES (1)", Some("commands of SQL")),
+            ("- name: ann\n  score: 5\n", Some("YAML")),
+            ("---\nname: ann\n", Some("YAML")),
+            ("- 5,ann\n", None),
             ("member,score\n", None),
         ] {
             assert_eq!(no_table(head.as_bytes()).map(|(what, _)| what), expect, "{head:?}");

@@ -13,7 +13,7 @@ use serde::de::IgnoredAny;
 
 use crate::cli::as_owner::open_file;
 use crate::cli::import::read::encoding::{Marked, Transcoded, encoding_of};
-use crate::cli::import::read::foreign::{MAGIC_BYTES, foreign, no_table};
+use crate::cli::import::read::foreign::{MAGIC_BYTES, foreign, no_table, spreadsheet};
 use crate::cli::import::read::json_values::end_of_value;
 use crate::cli::import::read::limits::SNIFFED_BYTES;
 use crate::cli::import::read::redis_cells::is_pairs;
@@ -22,7 +22,7 @@ use crate::cli::import::{Format, ImportError};
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 /// What other packed files begin with, what they are, and what unpacks them to standard output.
 const PACKED: [(&[u8], &str, &str); 6] = [
-    (b"PK\x03\x04", "a zip file, or a spreadsheet (.xlsx, .ods), which must be saved as CSV", "unzip -p"),
+    (b"PK\x03\x04", "a zip file", "unzip -p"),
     (b"\x28\xb5\x2f\xfd", "packed with zstd", "zstd -dc"),
     (b"\xfd7zXZ\0", "packed with xz", "xz -dc"),
     (b"BZh", "packed with bzip2", "bzip2 -dc"),
@@ -144,7 +144,10 @@ fn read(
     given: Option<&'static Encoding>,
     name: Option<&str>,
 ) -> Result<Input, NotRead> {
-    let (head, packed) = peek(BufReader::with_capacity(BUFFER_BYTES, source), 8)?;
+    let (head, packed) = peek(BufReader::with_capacity(BUFFER_BYTES, source), MAGIC_BYTES)?;
+    if let Some((what, how)) = spreadsheet(&head) {
+        return Err(NotRead::Not(ImportError::Foreign { what, how }));
+    }
     let is_gzip = head.starts_with(&GZIP_MAGIC);
     if let Some((_, what, command)) = PACKED.iter().find(|(magic, _, _)| head.starts_with(magic)) {
         let name = name.map_or_else(|| "FILE".to_owned(), |name| format!("'{name}'"));

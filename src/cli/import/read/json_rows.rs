@@ -243,7 +243,7 @@ impl<R: BufRead> JsonRows<R> {
             let repeated = why.is_data().then(|| why.to_string());
             let repeated = repeated.as_deref().and_then(|why| why.split(" at line ").next());
             return malformed(repeated.map_or_else(
-                || format!("not JSON: {}", crate::wire::json_words(text.as_bytes(), &why)),
+                || format!("not JSON: {}{}", crate::wire::json_words(text.as_bytes(), &why), not_json(text)),
                 str::to_owned,
             ));
         }
@@ -304,7 +304,23 @@ fn at_line(mut parsed: Parsed, is_shared: bool) -> Parsed {
 fn advised(rejected: RejectedLine, text: &str) -> RejectedLine {
     let code = RejectCode::ALL.into_iter().find(|code| code.name() == rejected.code);
     let advice = code.map(|code| advice(text, code, &rejected.detail)).unwrap_or_default();
+    let advice = if advice.is_empty() && rejected.detail.contains("JSON") {
+        not_json(text).to_owned()
+    } else {
+        advice
+    };
     RejectedLine { detail: rejected.detail + &advice, ..rejected }
+}
+
+/// What helps a row that is no JSON: some programs write so what is not a number, or several rows on a line.
+fn not_json(text: &str) -> &'static str {
+    if text.contains("NaN") || text.contains("Infinity") {
+        "; NaN and Infinity are none of JSON's: as null, which pandas writes by itself, --blank \"\" leaves such rows out"
+    } else if text.contains("}{") || text.contains("} {") {
+        "; where a line has several values, jq -c . FILE | ranktree import - makes a line of each"
+    } else {
+        ""
+    }
 }
 
 /// The same with what reads a group by itself, if a field may be one of the group around the row.

@@ -12,6 +12,7 @@
 mod column_names;
 mod csv_columns;
 mod csv_footer;
+mod csv_names;
 mod csv_records;
 mod csv_rows;
 mod csv_text;
@@ -25,7 +26,9 @@ mod input;
 mod job_text;
 mod json_advice;
 mod json_fields;
+mod json_hint;
 mod json_jobs;
+mod json_paths;
 mod json_rows;
 mod json_values;
 mod kept;

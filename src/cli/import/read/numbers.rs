@@ -245,6 +245,11 @@ impl Numbers {
             let decimal = self.decimal_of_duration(text);
             return format!("{told} looks like a duration: --duration ms reads it, in milliseconds{decimal}");
         }
+        if text.chars().any(|c| c.is_numeric() && !c.is_ascii_digit()) {
+            return format!(
+                "{told} has digits or fractions of another kind than 0 to 9: write it with these"
+            );
+        }
         let is_of_number = |c: char| c.is_ascii_digit() || is_separator(c);
         let unsigned = text.trim_start_matches(['-', '+', '−']);
         let mut foreign = unsigned.chars().filter(|c| is_separator(*c));
@@ -265,9 +270,16 @@ impl Numbers {
             || before.contains(is_sign)
             || behind.contains(is_sign);
         if around != unsigned && !has_more && around.chars().all(is_of_number) && !around.is_empty() {
+            let how = taken_away(&[before, behind].concat());
             return format!(
                 "{told} is not a number such as 1200 or -3.25, with nothing before or behind it: take away what \
-                 is there but {around:?}"
+                 is there but {around:?}{how}"
+            );
+        }
+        if text.contains('%') && !around.is_empty() {
+            return format!(
+                "{told} is a percentage: take the sign away if {around} is to be the score{}",
+                taken_away("%")
             );
         }
         if unsigned.chars().any(|c| c.is_ascii_digit()) {
@@ -335,6 +347,17 @@ impl Numbers {
             '.' if !is_many => format!("{told} has {word}: {group}; {decimal}"),
             _ => format!("{told} has {word}: {group}"),
         }
+    }
+}
+
+/// A command that takes a sign away everywhere, if it is one sign, such as that of a currency.
+fn taken_away(around: &str) -> String {
+    let mut signs = around.trim().chars();
+    match (signs.next(), signs.next()) {
+        (Some(sign), None) if !sign.is_alphanumeric() && !"'\\^]".contains(sign) => {
+            format!(", as sed 's/[{sign}]//g' FILE | ranktree import - does")
+        }
+        _ => String::new(),
     }
 }
 
