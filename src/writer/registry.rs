@@ -219,6 +219,11 @@ impl Registry {
         self.change(name, &BoardChange::Define(definition.into()), Timestamp::default())
     }
 
+    /// Whether a job for an unknown board creates it.
+    pub fn creates_boards(&self) -> bool {
+        self.auto_create
+    }
+
     /// Whether a job may create this board by naming it, or its next incarnation while it is being dropped.
     /// The answer may be outdated when the job is planned, so the planner calls [`Registry::lookup`] instead.
     pub fn may_create(&self, name: &str) -> bool {
