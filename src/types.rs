@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 pub use malformed::{Malformed, quoted, shown};
 pub use member_id::{MemberId, shard_of};
-pub use number::{Double, NoInteger, Number};
+pub use number::{Double, NoInteger, Number, keeps_digits};
 pub use score::{Floats, Score};
 pub use shard_set::ShardSet;
 pub use timestamp::Timestamp;

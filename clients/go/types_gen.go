@@ -1188,6 +1188,8 @@ type Status struct {
 	// shard are damaged, its time is far ahead of the node's clock, or jobs have waited over a minute for
 	// their board; its `stream` or `damage`, or `/readyz`, says why.
 	Degraded bool `json:"degraded"`
+	// Whether a job for a board that does not exist creates it; `--no-auto-create` rejects it.
+	AutoCreate bool `json:"auto_create"`
 	// The name of this node.
 	Node   string      `json:"node"`
 	Nodes  []KnownNode `json:"nodes"`

@@ -22,7 +22,7 @@ pub use accept::accept;
 pub use limit::{ConnectionLimiter, ConnectionLimits, ConnectionPermit, client_of};
 pub use threads::Threads;
 pub use timeouts::ClientTimeouts;
-pub use tls::{InvalidPair, Tls};
+pub use tls::{InvalidPair, Tls, TlsConnection};
 pub use unread::limit as limit_unread;
 
 /// The threads and the limit of all connections, whichever front end they are of.

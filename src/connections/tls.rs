@@ -1,11 +1,12 @@
 //! TLS: a certificate and its key, which can be replaced while connections go on.
 //!
-//! rustls with ring. TLS 1.2 and 1.3, HTTP/1.1. Reads no file: the caller hands the pair over.
+//! rustls with ring. TLS 1.2 and 1.3. Reads no file: the caller hands the pair over.
 
 use std::sync::Arc;
 
 use parking_lot::RwLock;
 use thiserror::Error;
+use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::{self, PemObject as _};
@@ -28,13 +29,22 @@ pub enum InvalidPair {
     Pair(rustls::Error),
 }
 
+/// A connection over TCP, behind TLS.
+pub type TlsConnection = tokio_rustls::server::TlsStream<TcpStream>;
+
 /// The pair in force. New connections are set up with it; open connections keep theirs.
-pub struct Tls(RwLock<Arc<ServerConfig>>);
+pub struct Tls(RwLock<Arc<Configs>>);
+
+/// The same pair for HTTP, whose clients may name the protocol, and for protocols that have no name there.
+struct Configs {
+    http: Arc<ServerConfig>,
+    plain: Arc<ServerConfig>,
+}
 
 impl Tls {
     /// Takes a chain of certificates and the first one's key, in PEM.
     pub fn new(certificates: &[u8], key: &[u8]) -> Result<Self, InvalidPair> {
-        Ok(Self(RwLock::new(Arc::new(server_config(certificates, key)?))))
+        Ok(Self(RwLock::new(Arc::new(Configs::new(certificates, key)?))))
     }
 
     /// Puts another pair in force.
@@ -42,13 +52,28 @@ impl Tls {
     /// # Errors
     /// See [`InvalidPair`]; the old pair stays then.
     pub fn replace(&self, certificates: &[u8], key: &[u8]) -> Result<(), InvalidPair> {
-        let config = Arc::new(server_config(certificates, key)?);
-        *self.0.write() = config;
+        let configs = Arc::new(Configs::new(certificates, key)?);
+        *self.0.write() = configs;
         Ok(())
     }
 
+    /// For HTTP/1.1.
     pub fn acceptor(&self) -> TlsAcceptor {
-        TlsAcceptor::from(Arc::clone(&self.0.read()))
+        TlsAcceptor::from(Arc::clone(&self.0.read().http))
+    }
+
+    /// For another protocol, whatever the client calls it.
+    pub fn plain_acceptor(&self) -> TlsAcceptor {
+        TlsAcceptor::from(Arc::clone(&self.0.read().plain))
+    }
+}
+
+impl Configs {
+    fn new(certificates: &[u8], key: &[u8]) -> Result<Self, InvalidPair> {
+        let plain = server_config(certificates, key)?;
+        let mut http = plain.clone();
+        http.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Ok(Self { http: Arc::new(http), plain: Arc::new(plain) })
     }
 }
 
@@ -60,14 +85,12 @@ fn server_config(certificates: &[u8], key: &[u8]) -> Result<ServerConfig, Invali
         return Err(InvalidPair::NoCertificate);
     }
     let key = PrivateKeyDer::from_pem_slice(key).map_err(InvalidPair::Key)?;
-    let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+    ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_protocol_versions(&[&TLS13, &TLS12])
         .map_err(InvalidPair::Pair)?
         .with_no_client_auth()
         .with_single_cert(chain, key)
-        .map_err(InvalidPair::Pair)?;
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    Ok(config)
+        .map_err(InvalidPair::Pair)
 }
 
 #[cfg(test)]

@@ -15,8 +15,9 @@ use crate::operations::failure::Failure;
 
 /// What most bodies stay below, in bytes.
 pub const FIRST_BYTES: usize = 16 << 10;
-/// The share of the memory for bodies that is kept for the first bytes of each. By default it is enough for
-/// all requests at a time, so a client that sends many large bodies slowly keeps nobody's small ones out.
+/// The share of the memory for bodies, and of that for answers, that is kept for the first bytes of each. By
+/// default it is enough for all requests at a time, so a client that sends many large bodies slowly, or reads
+/// long answers slowly, keeps nobody's small ones out.
 const FIRST_BYTES_SHARE: usize = 8;
 
 /// What nearly all heads stay below, in bytes. A connection may take so many in any case.
@@ -64,14 +65,25 @@ pub struct Admission {
     later_bytes: AtomicUsize,
     /// Bytes of answers that are being made or are not written yet.
     answer_bytes: AtomicUsize,
+    /// Those of them that come after the first [`FIRST_BYTES`] of their answer.
+    later_answer_bytes: AtomicUsize,
 }
 
 impl Admission {
     pub fn new(limits: RequestLimits) -> Arc<Self> {
         // The counter exists from the start, so that its rate can be asked for.
         metrics::counter!(HTTP_REQUESTS_SHED_TOTAL).increment(0);
-        let (requests, head_bytes, body_bytes, later_bytes, answer_bytes) = Default::default();
-        Arc::new(Self { limits, requests, head_bytes, body_bytes, later_bytes, answer_bytes })
+        let (requests, head_bytes, body_bytes, later_bytes) = Default::default();
+        let (answer_bytes, later_answer_bytes) = Default::default();
+        Arc::new(Self {
+            limits,
+            requests,
+            head_bytes,
+            body_bytes,
+            later_bytes,
+            answer_bytes,
+            later_answer_bytes,
+        })
     }
 
     /// A permit for one more request; `None` if there are too many.
@@ -88,19 +100,39 @@ impl Admission {
         self.requests.load(Ordering::Relaxed)
     }
 
+    /// The most bytes that a single answer may have, if there is no other.
+    pub fn answer_bytes_max(&self) -> usize {
+        without_first_share(self.limits.answer_bytes_in_flight)
+    }
+
     /// Counts an answer of `bytes` in place of the `before` bytes that were counted for it until now.
     ///
     /// # Errors
     /// When the answers of all requests are too large together. The bytes are counted all the same.
     pub fn recount_answer(&self, before: usize, bytes: usize) -> Result<(), Failure> {
+        let (later_before, later) = (later_of(before), later_of(bytes));
         if bytes <= before {
             self.answer_bytes.fetch_sub(before - bytes, Ordering::Relaxed);
+            self.later_answer_bytes.fetch_sub(later_before - later, Ordering::Relaxed);
             return Ok(());
         }
-        let others = self.answer_bytes.fetch_add(bytes - before, Ordering::Relaxed);
-        let is_too_much = others + (bytes - before) > self.limits.answer_bytes_in_flight;
-        if is_too_much { Err(Failure::TooManyAnswers) } else { Ok(()) }
+        let (more, more_later) = (bytes - before, later - later_before);
+        let all = self.answer_bytes.fetch_add(more, Ordering::Relaxed) + more;
+        let all_later = self.later_answer_bytes.fetch_add(more_later, Ordering::Relaxed) + more_later;
+        let budget = self.limits.answer_bytes_in_flight;
+        let fits = all <= budget && (more_later == 0 || all_later <= without_first_share(budget));
+        if fits { Ok(()) } else { Err(Failure::TooManyAnswers) }
     }
+}
+
+/// How many of so many bytes come after the first ones.
+fn later_of(bytes: usize) -> usize {
+    bytes.saturating_sub(FIRST_BYTES)
+}
+
+/// What is left of a budget for all but the first bytes of each.
+fn without_first_share(budget: usize) -> usize {
+    budget - budget / FIRST_BYTES_SHARE
 }
 
 /// Counts a request that is shed.
@@ -233,12 +265,12 @@ impl BodyBytes {
         let budget = self.admission.limits.body_bytes_in_flight;
         let all = self.admission.body_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
         let all_later = self.admission.later_bytes.fetch_add(later, Ordering::Relaxed) + later;
-        all <= budget && (later == 0 || all_later <= budget - budget / FIRST_BYTES_SHARE)
+        all <= budget && (later == 0 || all_later <= without_first_share(budget))
     }
 
     /// How much of it comes after the first bytes.
     fn later(&self) -> usize {
-        self.reserved.saturating_sub(FIRST_BYTES)
+        later_of(self.reserved)
     }
 }
 
@@ -296,5 +328,24 @@ mod tests {
         assert!(fits(&mut BodyBytes::none(&admission)));
         let left = [&admission.body_bytes, &admission.later_bytes].map(|left| left.load(Ordering::Relaxed));
         assert_eq!(left, [0, 0]);
+    }
+
+    #[test]
+    fn long_answers_leave_room_for_short_ones() {
+        let admission = Admission::new(RequestLimits::default());
+        let long = InProgress::new(&admission);
+        assert!(long.count_answer(admission.answer_bytes_max()).is_ok());
+        let other = InProgress::new(&admission);
+        assert!(other.count_answer(1 << 20).is_err());
+        assert!(other.count_answer(0).is_ok(), "fewer are never too many");
+        let short: Vec<InProgress> =
+            (1..RequestLimits::default().requests_in_flight).map(|_| InProgress::new(&admission)).collect();
+        assert!(short.iter().all(|answer| answer.count_answer(FIRST_BYTES).is_ok()));
+        assert!(other.count_answer(FIRST_BYTES + 1).is_err(), "a longer one is refused");
+        drop((long, other, short));
+        let left = [&admission.answer_bytes, &admission.later_answer_bytes];
+        assert_eq!(left.map(|left| left.load(Ordering::Relaxed)), [0, 0]);
+        let alone = InProgress::new(&admission);
+        assert!(alone.count_answer(admission.answer_bytes_max() + FIRST_BYTES + 1).is_err());
     }
 }

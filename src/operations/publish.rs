@@ -124,9 +124,7 @@ pub async fn publish_all<T>(
     });
     tokio::time::timeout(PUBLISH_TIMEOUT, all).await.map_err(|_| Failure::Unanswered)?;
     let no_outcome = || {
-        Err(NotPublished::Unavailable(
-            "the shard's queue was closed before the write was committed".to_owned(),
-        ))
+        Err(NotPublished::Unknown("the shard's queue was closed before the write was committed".to_owned()))
     };
     Ok(outcomes.into_iter().map(|outcome| outcome.unwrap_or_else(no_outcome)).collect())
 }

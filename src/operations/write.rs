@@ -257,7 +257,7 @@ fn put_in_place(results: &mut [Option<JobResult>], indexes: &[usize], of_part: V
 }
 
 fn without_outcome() -> JobResult {
-    JobResult::Failed(NotPublished::Unavailable("the shard returned no outcome for the job".to_owned()))
+    JobResult::Failed(NotPublished::Unknown("the shard returned no outcome for the job".to_owned()))
 }
 
 /// The messages of jobs that go to one shard, to be published.

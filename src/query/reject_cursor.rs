@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use crate::job::RejectCode;
 use crate::storage::RejectsBefore;
 use crate::types::{MemberId, Sequence, ShardId, fnv1a_32};
-use crate::wire::NamedMember;
+use crate::wire::members_named;
 
 /// The first digits of every cursor: another form would have others.
 const FORM: &str = "1";
@@ -30,7 +30,7 @@ pub struct RejectFilters {
 
 /// Whether a rejected job is one of a member's, or may be: those that an erasure of the member reaches.
 pub fn is_reject_of(member: &str, job: &[u8]) -> bool {
-    NamedMember::of(job).may_be(member)
+    members_named(job).contains(member)
 }
 
 impl RejectFilters {

@@ -2,8 +2,8 @@
 
 use crate::types::{Double, Number, Score};
 
-/// The greatest integer that Redis writes with all its digits, as a double: 2^52.
-const PLAIN_MAX: f64 = 4_503_599_627_370_496.0;
+/// The greatest integer that Redis writes with all its digits, as a double: 2^62.
+const PLAIN_MAX: f64 = 4_611_686_018_427_387_904.0;
 
 /// An integer without a sign in front, spaces or zeros that mean nothing.
 pub fn integer<N: std::str::FromStr + std::fmt::Display>(text: &[u8]) -> Option<N> {
@@ -30,6 +30,28 @@ pub fn score(text: &[u8]) -> Option<Number> {
     Double::new(value).map(whole)
 }
 
+/// A bound of scores, which Redis reads as C does: with spaces before it, nothing as 0, and what is beyond
+/// all doubles, or too near to 0, as the nearest one.
+pub fn bound(text: &[u8]) -> Option<Number> {
+    let text = str::from_utf8(text).ok()?;
+    if text.is_empty() {
+        return Some(Number::Integer(0));
+    }
+    let text = text.trim_start_matches([' ', '\t', '\n', '\x0b', '\x0c', '\r']);
+    score(text.as_bytes()).or_else(|| Double::new(text.parse().ok()?).map(whole))
+}
+
+/// A place where a scan goes on, which Redis reads as C does: with a sign and with zeros before it.
+pub fn cursor(text: &[u8]) -> Option<u64> {
+    let text = str::from_utf8(text).ok()?;
+    if let Some(digits) = text.strip_prefix('-') {
+        // As an unsigned number of 64 bits.
+        let number: Option<u64> = if digits.starts_with('+') { None } else { digits.parse().ok() };
+        return number.map(u64::wrapping_neg);
+    }
+    if text.is_empty() { Some(0) } else { text.parse().ok() }
+}
+
 /// A double that is an integer of 64 bits, as that.
 fn whole(double: Double) -> Number {
     let value = double.value();
@@ -42,8 +64,11 @@ fn whole(double: Double) -> Number {
 pub fn digits(number: Number) -> String {
     let Number::Float(double) = number else { return number.to_string() };
     let value = double.value();
-    if double.is_infinite() || (value.fract() == 0.0 && value.abs() <= PLAIN_MAX) {
+    if double.is_infinite() {
         return double.to_string();
+    }
+    if value.fract() == 0.0 && value.abs() <= PLAIN_MAX {
+        return format!("{value:.0}");
     }
     let shortest = format!("{value:e}");
     let (mantissa, exponent) = shortest.split_once('e').unwrap_or((&shortest, "0"));
@@ -118,7 +143,12 @@ mod tests {
             (1.5, "1.5"),
             (4_503_599_627_370_496.0, "4503599627370496"),
             (9_007_199_254_740_991.0, "9007199254740991"),
-            (1e16, "1e+16"),
+            (1e16, "10000000000000000"),
+            (-1e17, "-100000000000000000"),
+            (1_152_921_504_606_846_976.0, "1152921504606846976"),
+            (4_611_686_018_427_387_904.0, "4611686018427387904"),
+            (9_223_372_036_854_775_808.0, "9223372036854776000"),
+            (0.0, "0"),
             (1e21, "1e+21"),
             (1.5e300, "1.5e+300"),
             (1e-7, "1e-7"),
@@ -129,6 +159,39 @@ mod tests {
             assert_eq!((digits(number).parse::<f64>(), digits(number).as_str()), (Ok(value), expect));
         }
         assert_eq!(digits(Number::Integer(i64::MAX)), "9223372036854775807");
+    }
+
+    #[test]
+    fn bounds_and_cursors_are_read_as_c_reads_numbers() {
+        for (text, expect) in [
+            ("", Some("0")),
+            (" 1", Some("1")),
+            ("\t-2.5", Some("-2.5")),
+            ("1e400", Some("inf")),
+            ("-1e400", Some("-inf")),
+            ("1e-400", Some("0")),
+            ("1 ", None),
+            (" ", None),
+            ("nan", None),
+            ("x", None),
+        ] {
+            assert_eq!(bound(text.as_bytes()).map(digits).as_deref(), expect, "{text:?}");
+        }
+        for (text, expect) in [
+            ("", Some(0)),
+            ("00", Some(0)),
+            ("+0", Some(0)),
+            ("17", Some(17)),
+            ("-1", Some(u64::MAX)),
+            ("18446744073709551615", Some(u64::MAX)),
+            ("18446744073709551616", None),
+            (" 1", None),
+            ("1x", None),
+            ("-", None),
+            ("--1", None),
+        ] {
+            assert_eq!(cursor(text.as_bytes()), expect, "{text:?}");
+        }
     }
 
     proptest! {

@@ -76,6 +76,12 @@ impl Refused {
         Self::new(format!("ERR unknown subcommand '{}'. Try {help} HELP.", shown(name)))
     }
 
+    /// # Arguments
+    /// `option`: which `command` does not have, or not so.
+    pub fn option(command: &str, option: &[u8]) -> Self {
+        Self::new(format!("ERR Syntax error in {command} option '{}'", shown(option)))
+    }
+
     pub fn not_authenticated() -> Self {
         Self::new("NOAUTH Authentication required.")
     }
@@ -126,18 +132,20 @@ impl From<Failure> for Refused {
             Failure::NotYetApplied => Self::new(
                 "TRYAGAIN this connection's earlier writes are stored and not applied yet; try again in a moment",
             ),
-            Failure::UnknownShard | Failure::Internal => {
-                Self::new("ERR the service failed, and its log says why")
-            }
+            Failure::UnknownShard => Self::new("ERR the service failed, and its log says why"),
+            Failure::Internal => Self::new(
+                "UNKNOWN the service failed, and its log says why; a write may have been done: read before you \
+                 send it again",
+            ),
             Failure::Overloaded => {
                 Self::new("TRYAGAIN too many requests are in progress; nothing was done, so send it again")
             }
             Failure::TooManyAnswers => Self::new(
                 "TRYAGAIN the answers of all requests take too much memory together; ask for less, or again later",
             ),
-            Failure::NotLive(shard, reason) => Self::new(format!(
-                "MISCONF shard {shard} takes no writes now: {reason}. Nothing was written there"
-            )),
+            Failure::NotLive(shard, reason) => {
+                Self::new(format!("MISCONF shard {shard} takes no writes now: {reason}. Nothing was written"))
+            }
             Failure::NoOwner(shards) => {
                 let shards: Vec<String> = shards.iter().map(ToString::to_string).collect();
                 Self::new(format!("TRYAGAIN no node answers for shard {}", shards.join(", ")))

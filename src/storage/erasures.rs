@@ -15,7 +15,7 @@ use crate::storage::error::StorageError;
 use crate::storage::keys;
 use crate::storage::store::Store;
 use crate::types::{MemberId, Sequence};
-use crate::wire::NamedMember;
+use crate::wire::members_named;
 
 /// What an erased reject has in place of its job.
 const ERASED_JOB: &[u8] = br#"{"erased":true}"#;
@@ -59,17 +59,9 @@ impl Erasures {
     /// # Arguments
     /// `place`: `None` if it came before all of the shard's messages.
     pub fn concern(&self, job: &[u8], place: Option<JobPlace>) -> bool {
-        let named = NamedMember::of(job);
         let comes_before = |removal: &JobPlace| place.is_none_or(|place| place < *removal);
-        match &named {
-            NamedMember::These(names) => {
-                let known = names.iter().filter_map(|name| self.0.get(&MemberId::new(name).ok()?));
-                known.into_iter().any(comes_before)
-            }
-            NamedMember::Unknown(_) => {
-                self.0.iter().any(|(member, removal)| comes_before(removal) && named.may_be(member.as_str()))
-            }
-        }
+        let members = members_named(job);
+        members.iter().filter_map(|name| self.0.get(&MemberId::new(name).ok()?)).any(comes_before)
     }
 }
 

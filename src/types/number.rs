@@ -40,6 +40,17 @@ impl Number {
         }
     }
 
+    /// Whether the nearest double, written with as many digits as it has, is this number. Others would be
+    /// changed without a word.
+    pub fn is_kept_as_double(self) -> bool {
+        match self {
+            Self::Integer(integer) => {
+                keeps_digits(self.double().value(), &integer.unsigned_abs().to_string())
+            }
+            Self::Float(_) => true,
+        }
+    }
+
     /// Appends the shortest digits that read back as this number.
     pub fn append_to(self, out: &mut Vec<u8>) {
         match self {
@@ -56,6 +67,15 @@ impl fmt::Display for Number {
             Self::Float(double) => fmt::Display::fmt(double, f),
         }
     }
+}
+
+/// Whether a double, written with as many digits, has these: without a sign, a point and an exponent.
+pub fn keeps_digits(value: f64, digits: &str) -> bool {
+    let digits = digits.trim_start_matches('0').trim_end_matches('0');
+    let places = digits.len().saturating_sub(1);
+    let written = format!("{:.places$e}", value.abs());
+    let mantissa = written.split('e').next().unwrap_or_default();
+    digits.is_empty() || mantissa.bytes().filter(u8::is_ascii_digit).eq(digits.bytes())
 }
 
 /// An IEEE double that is a number, infinities included. There is one zero: -0 is 0. It orders and compares
@@ -177,6 +197,34 @@ mod tests {
             assert_eq!((number.to_string().as_str(), appended.as_slice()), (digits, digits.as_bytes()));
         }
         assert_eq!(Double::new(f64::NAN), None);
+    }
+
+    #[test]
+    fn a_number_that_doubles_do_not_have_is_known_by_its_digits() {
+        for (integer, is_kept) in [
+            (0, true),
+            (-1_200, true),
+            (9_007_199_254_740_992, true),
+            (9_007_199_254_740_993, false),
+            (-9_007_199_254_740_993, false),
+            (9_007_199_254_740_994, true),
+            // As many digits as a double is written with say it.
+            (9_223_372_036_854_775_000, true),
+            (i64::MAX, false),
+            (i64::MIN, true),
+            (1_000_000_000_000_000_000, true),
+        ] {
+            assert_eq!(Number::Integer(integer).is_kept_as_double(), is_kept, "{integer}");
+        }
+        for (value, digits, is_kept) in [
+            (0.1, "01", true),
+            (0.1, "010000000000000001", true),
+            (9_007_199_254_740_994.0, "90071992547409935", false),
+            (1e300, "1", true),
+            (1e30, "1234567890123456789012345678901", false),
+        ] {
+            assert_eq!(keeps_digits(value, digits), is_kept, "{digits}");
+        }
     }
 
     #[test]

@@ -30,6 +30,6 @@ pub use encode::{encode, encode_into, score_json};
 pub use fast_path::BoardNames;
 pub use json_words::json_words;
 pub use named_boards::names_only;
-pub use named_member::{NamedMember, cut_job};
+pub use named_member::{cut_job, members_named};
 pub use plain_list::{plain_members, plain_scores};
 pub use strict::{Decoded, decode_strictly};

@@ -10,7 +10,8 @@
 //! - `time_log`: what is logged of leaps of time, and of seasons that come to begin later
 //! - `traced`: the spans of messages that are sampled
 //! - `outcome`: what came of a job, for the client that waits
-//! - `registry`: which boards there are; `board_change`, `season_change`: what a definition may become
+//! - `registry`: which boards there are, in `registered`; `board_change`, `season_change`: what a definition
+//!   may become
 //! - `parking`, `order`, `wanted`, `long_wait`: jobs whose board is unknown yet; `parked_places`,
 //!   `parked_names`: where they are, for readers; `stored_parked`: on disk
 
@@ -36,6 +37,7 @@ mod checkpointer;
 mod gauges;
 mod health;
 mod queue_room;
+mod registered;
 mod registry;
 mod reject_erasure;
 mod reject_log;
@@ -62,7 +64,8 @@ pub use parked_places::ParkedPlaces;
 pub use parking::{ParkedJob, Parking, lines_of};
 pub use plan::{Plan, PlannedStep, Planner, UNPARKED_PER_MESSAGE};
 pub use queue_room::{QueueFault, QueueLevel, QueueRoom, RetainedBy, RetainedMessages};
-pub use registry::{BoardLookup, Defined, RegisteredBoard, Registry};
+pub use registered::RegisteredBoard;
+pub use registry::{BoardLookup, Defined, Registry};
 pub use reject_erasure::RejectErasure;
 pub use reject_log::RejectLog;
 pub use reject_retention::RejectRetention;

@@ -5,7 +5,7 @@
 //! shards through their queues. At start, the registry is the union of the shards' boards, and `service`
 //! completes on the other shards what a crash cut short.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,13 +16,7 @@ use crate::board::Definition;
 use crate::state::{Definitions, Incarnation, RecordNumber, Shard};
 use crate::types::{BoardName, Timestamp};
 use crate::writer::board_change::{BoardChange, DefineRefused, MAX_BOARDS};
-
-/// A board as the node knows it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RegisteredBoard {
-    pub incarnation: Incarnation,
-    pub definition: Arc<Definition>,
-}
+use crate::writer::registered::{RegisteredBoard, RegisteredBoards};
 
 /// The answer to a job that names a board.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,11 +39,6 @@ pub enum Defined {
     Same(RegisteredBoard),
 }
 
-struct RegistryEntry {
-    known: RegisteredBoard,
-    being_dropped: bool,
-}
-
 /// In tests: something that another shard or a client does concurrently.
 #[cfg(test)]
 pub type Event = Box<dyn FnOnce(&Registry) + Send>;
@@ -66,7 +55,7 @@ pub struct Registry {
 
 #[derive(Default)]
 struct RegistryState {
-    by_name: BTreeMap<BoardName, RegistryEntry>,
+    boards: RegisteredBoards,
     definitions: Definitions,
     last_incarnation: u64,
     /// Boards whose latest incarnation may not have reached every shard.
@@ -94,13 +83,13 @@ impl Registry {
             state.last_incarnation = state.last_incarnation.max(board.incarnation.0);
             let incarnation = board.incarnation;
             let known = RegisteredBoard { incarnation, definition: Arc::clone(&board.definition) };
-            let other = state.by_name.get(name).map(|other| other.known.incarnation);
+            let other = state.boards.get(name.as_str()).map(|other| other.known.incarnation);
             if other.is_some_and(|other| other != incarnation) {
                 // A crash came before the new incarnation had reached every shard.
                 state.next_incarnation.insert(name.clone());
             }
             if other.is_none_or(|other| other < incarnation) {
-                state.by_name.insert(name.clone(), RegistryEntry { known, being_dropped: false });
+                state.boards.insert(name, known);
             }
         }
         self.note_next_incarnation(&state);
@@ -109,12 +98,12 @@ impl Registry {
     /// Begins the next incarnation of a board, with its present definition. `None`: there is no such board.
     pub fn begin_next_incarnation(&self, name: &BoardName) -> Option<RegisteredBoard> {
         let mut state = self.state.lock();
-        state.by_name.get(name).filter(|registered| !registered.being_dropped)?;
+        state.boards.get(name.as_str()).filter(|registered| !registered.being_dropped)?;
         state.last_incarnation += 1;
         let incarnation = Incarnation(state.last_incarnation);
-        let registered = state.by_name.get_mut(name)?;
-        registered.known.incarnation = incarnation;
-        let known = registered.known.clone();
+        let definition = Arc::clone(&state.boards.get(name.as_str())?.known.definition);
+        let known = RegisteredBoard { incarnation, definition };
+        state.boards.insert(name, known.clone());
         state.next_incarnation.insert(name.clone());
         self.note_next_incarnation(&state);
         Some(known)
@@ -123,7 +112,11 @@ impl Registry {
     /// Notes that this incarnation of a board has reached every shard.
     pub fn finish_next_incarnation(&self, name: &BoardName, incarnation: Incarnation) {
         let mut state = self.state.lock();
-        if state.by_name.get(name).is_none_or(|registered| registered.known.incarnation == incarnation) {
+        if state
+            .boards
+            .get(name.as_str())
+            .is_none_or(|registered| registered.known.incarnation == incarnation)
+        {
             state.next_incarnation.remove(name);
             self.note_next_incarnation(&state);
         }
@@ -138,7 +131,7 @@ impl Registry {
     /// The incarnation after the one that a shard holds, if there is one.
     pub fn next_incarnation(&self, name: &str, held: Incarnation) -> Option<RegisteredBoard> {
         let state = self.state.lock();
-        let registered = state.by_name.get(name).filter(|_| state.next_incarnation.contains(name))?;
+        let registered = state.boards.get(name).filter(|_| state.next_incarnation.contains(name))?;
         let is_newer = registered.known.incarnation > held && !registered.being_dropped;
         is_newer.then(|| registered.known.clone())
     }
@@ -150,8 +143,8 @@ impl Registry {
     /// Forgets a board that was dropped by another node, or whose drop was interrupted by a crash.
     pub fn forget(&self, name: &BoardName, dropped: Incarnation) {
         let mut state = self.state.lock();
-        if state.by_name.get(name).is_some_and(|registered| registered.known.incarnation <= dropped) {
-            state.by_name.remove(name);
+        if state.boards.get(name.as_str()).is_some_and(|registered| registered.known.incarnation <= dropped) {
+            state.boards.remove(name.as_str());
             state.next_incarnation.remove(name);
             self.note_next_incarnation(&state);
         }
@@ -161,10 +154,11 @@ impl Registry {
     pub fn apply_remote(&self, name: &BoardName, known: &RegisteredBoard) {
         let mut state = self.state.lock();
         state.last_incarnation = state.last_incarnation.max(known.incarnation.0);
-        let newer = state.by_name.get(name).is_none_or(|other| other.known.incarnation <= known.incarnation);
+        let newer =
+            state.boards.get(name.as_str()).is_none_or(|other| other.known.incarnation <= known.incarnation);
         if newer {
             let known = RegisteredBoard { definition: state.definitions.share(&known.definition), ..*known };
-            state.by_name.insert(name.clone(), RegistryEntry { known, being_dropped: false });
+            state.boards.insert(name, known);
         }
     }
 
@@ -176,7 +170,7 @@ impl Registry {
 
     /// Whether the board's drop has begun and not finished.
     pub fn is_being_dropped(&self, name: &str) -> bool {
-        self.state.lock().by_name.get(name).is_some_and(|registered| registered.being_dropped)
+        self.state.lock().boards.get(name).is_some_and(|registered| registered.being_dropped)
     }
 
     /// The highest known number of an incarnation or a record.
@@ -198,13 +192,14 @@ impl Registry {
         now: Timestamp,
     ) -> Result<Defined, DefineRefused> {
         let mut state = self.state.lock();
-        if let Some(registered) = state.by_name.get_mut(name).filter(|registered| !registered.being_dropped) {
-            let definition = change.applied_to(Some(&registered.known.definition), now)?;
-            if *registered.known.definition == definition {
-                return Ok(Defined::Same(registered.known.clone()));
+        if let Some(known) = state.live(name) {
+            let definition = change.applied_to(Some(&known.definition), now)?;
+            if *known.definition == definition {
+                return Ok(Defined::Same(known.clone()));
             }
-            registered.known.definition = Arc::new(definition);
-            return Ok(Defined::Changed(registered.known.clone()));
+            let changed = RegisteredBoard { definition: Arc::new(definition), ..*known };
+            state.boards.insert(name, changed.clone());
+            return Ok(Defined::Changed(changed));
         }
         let created = state.create(name, change.applied_to(None, now)?).map(Defined::Created);
         self.note_next_incarnation(&state);
@@ -224,6 +219,11 @@ impl Registry {
         self.change(name, &BoardChange::Define(definition.into()), Timestamp::default())
     }
 
+    /// Whether a job for an unknown board creates it.
+    pub fn creates_boards(&self) -> bool {
+        self.auto_create
+    }
+
     /// Whether a job may create this board by naming it, or its next incarnation while it is being dropped.
     /// The answer may be outdated when the job is planned, so the planner calls [`Registry::lookup`] instead.
     pub fn may_create(&self, name: &str) -> bool {
@@ -233,7 +233,7 @@ impl Registry {
     /// Looks up the board that a job names. Whether it exists and whether it may be created is answered under
     /// one lock, as another shard may create it in between.
     pub fn lookup(&self, name: &str) -> BoardLookup {
-        let lookup = match self.state.lock().by_name.get(name) {
+        let lookup = match self.state.lock().boards.get(name) {
             Some(registered) if !registered.being_dropped => BoardLookup::Exists(registered.known.clone()),
             _ if self.auto_create => BoardLookup::Creatable,
             _ => BoardLookup::Unknown,
@@ -290,14 +290,14 @@ impl Registry {
 
     pub fn get(&self, name: &str) -> Option<RegisteredBoard> {
         let state = self.state.lock();
-        let registered = state.by_name.get(name)?;
+        let registered = state.boards.get(name)?;
         (!registered.being_dropped).then(|| registered.known.clone())
     }
 
     /// Every board, by name.
     pub fn all(&self) -> Vec<(BoardName, RegisteredBoard)> {
         let state = self.state.lock();
-        let live = state.by_name.iter().filter(|(_, registered)| !registered.being_dropped);
+        let live = state.boards.from(Bound::Unbounded).filter(|(_, registered)| !registered.being_dropped);
         live.map(|(name, registered)| (name.clone(), registered.known.clone())).collect()
     }
 
@@ -308,16 +308,32 @@ impl Registry {
         limit: usize,
         kept: impl Fn(&BoardName) -> bool,
     ) -> Vec<(BoardName, RegisteredBoard)> {
-        let state = self.state.lock();
         let from = name.map_or(Bound::Unbounded, |name| Bound::Excluded(name.as_str()));
-        let live = state.by_name.range::<str, _>((from, Bound::Unbounded));
+        self.page(from, limit, kept)
+    }
+
+    /// The first boards from a bound of names on that satisfy `kept`; at most `limit`.
+    pub fn page(
+        &self,
+        from: Bound<&str>,
+        limit: usize,
+        kept: impl Fn(&BoardName) -> bool,
+    ) -> Vec<(BoardName, RegisteredBoard)> {
+        let state = self.state.lock();
+        let live = state.boards.from(from);
         let live = live.filter(|(name, registered)| !registered.being_dropped && kept(name));
         live.take(limit).map(|(name, registered)| (name.clone(), registered.known.clone())).collect()
     }
 
+    /// The boards that were made, or cleared, first after an incarnation, in that order: at least `limit` of
+    /// them, if there are so many, and all of the last one's incarnation.
+    pub fn made_after(&self, incarnation: Incarnation, limit: usize) -> Vec<(Incarnation, BoardName)> {
+        self.state.lock().boards.made_after(incarnation, limit)
+    }
+
     /// How many boards have a name with one of these prefixes; for `None`, how many boards there are.
     pub fn count_named(&self, prefixes: Option<&[String]>) -> usize {
-        self.state.lock().count_named(prefixes)
+        self.state.lock().boards.count_named(prefixes)
     }
 
     /// Which of these boards do not exist, and the result of [`Registry::count_named`], both under one lock.
@@ -327,25 +343,22 @@ impl Registry {
         prefixes: Option<&[String]>,
     ) -> (Vec<&'a BoardName>, usize) {
         let state = self.state.lock();
-        let missing = names.iter().filter(|name| !state.by_name.contains_key(*name));
-        (missing.collect(), state.count_named(prefixes))
+        let missing = names.iter().filter(|name| state.boards.get(name.as_str()).is_none());
+        (missing.collect(), state.boards.count_named(prefixes))
     }
 
     /// Begins a drop: from now on the board is unknown to readers, and to jobs on shards that have dropped
     /// it. `None`: there is no such board.
     pub fn begin_drop(&self, name: &str) -> Option<Incarnation> {
-        let mut state = self.state.lock();
-        let registered = state.by_name.get_mut(name)?;
-        registered.being_dropped = true;
-        Some(registered.known.incarnation)
+        self.state.lock().boards.begin_drop(name)
     }
 
     /// Finishes a drop that every shard has applied: the name is free again, unless the next incarnation has
     /// begun meanwhile.
     pub fn finish_drop(&self, name: &str, incarnation: Incarnation) {
         let mut state = self.state.lock();
-        if state.by_name.get(name).is_some_and(|registered| registered.known.incarnation == incarnation) {
-            state.by_name.remove(name);
+        if state.boards.get(name).is_some_and(|registered| registered.known.incarnation == incarnation) {
+            state.boards.remove(name);
         }
         // No shard holds an earlier incarnation any more.
         state.next_incarnation.remove(name);
@@ -356,24 +369,8 @@ impl Registry {
 impl RegistryState {
     /// A registered board that is not being dropped.
     fn live(&self, name: &BoardName) -> Option<&RegisteredBoard> {
-        let registered = self.by_name.get(name).filter(|registered| !registered.being_dropped)?;
+        let registered = self.boards.get(name.as_str()).filter(|registered| !registered.being_dropped)?;
         Some(&registered.known)
-    }
-
-    fn count_named(&self, prefixes: Option<&[String]>) -> usize {
-        let Some(prefixes) = prefixes else { return self.by_name.len() };
-        let prefixes: BTreeSet<&str> = prefixes.iter().map(String::as_str).collect();
-        let mut count = 0;
-        for prefix in &prefixes {
-            // Boards counted for a shorter prefix are not counted twice.
-            if prefixes.iter().any(|other| other != prefix && prefix.starts_with(other)) {
-                continue;
-            }
-            let from = (Bound::Included(*prefix), Bound::Unbounded);
-            let named = self.by_name.range::<str, _>(from);
-            count += named.take_while(|(name, _)| name.as_str().starts_with(prefix)).count();
-        }
-        count
     }
 
     fn create_defaults(
@@ -387,10 +384,10 @@ impl RegistryState {
                 Some(known) if *known.definition != default => return Ok(None),
                 Some(_) => {}
                 // The next incarnation replaces the one that is being dropped, so the count stays.
-                None => missing += usize::from(!self.by_name.contains_key(*name)),
+                None => missing += usize::from(self.boards.get(name.as_str()).is_none()),
             }
         }
-        if self.by_name.len() + missing > MAX_BOARDS {
+        if self.boards.len() + missing > MAX_BOARDS {
             return Err(DefineRefused::TooMany);
         }
         let mut known = Vec::with_capacity(names.len());
@@ -405,17 +402,17 @@ impl RegistryState {
 
     /// Creates a board that does not exist, or the next incarnation of one that is being dropped.
     fn create(&mut self, name: &BoardName, definition: Definition) -> Result<RegisteredBoard, DefineRefused> {
-        if self.by_name.contains_key(name) {
+        if self.boards.get(name.as_str()).is_some() {
             // Some shards have not dropped the previous incarnation yet. Until they have, jobs must not apply
             // to it.
             self.next_incarnation.insert(name.clone());
-        } else if self.by_name.len() >= MAX_BOARDS {
+        } else if self.boards.len() >= MAX_BOARDS {
             return Err(DefineRefused::TooMany);
         }
         self.last_incarnation += 1;
         let definition = self.definitions.share(&Arc::new(definition));
         let known = RegisteredBoard { incarnation: Incarnation(self.last_incarnation), definition };
-        self.by_name.insert(name.clone(), RegistryEntry { known: known.clone(), being_dropped: false });
+        self.boards.insert(name, known.clone());
         Ok(known)
     }
 }
@@ -434,30 +431,6 @@ mod tests {
             assert!(!registry.may_create("arena"), "it is there");
             registry.begin_drop("arena").expect("it is there");
             assert_eq!(registry.may_create("arena"), auto_create);
-        }
-    }
-
-    #[test]
-    fn boards_are_counted_once_by_what_their_names_begin_with() {
-        let registry = Registry::new(true);
-        for name in ["a", "eu", "eu-", "eu-1", "eu-12", "eu.1", "us-1", "z"] {
-            let name = BoardName::new(name).expect("a good name");
-            registry.create_default(&name).expect("there is room");
-        }
-        let count = |prefixes: &[&str]| {
-            let prefixes: Vec<_> = prefixes.iter().map(ToString::to_string).collect();
-            registry.count_named(Some(&prefixes))
-        };
-        assert_eq!(registry.count_named(None), 8);
-        for (prefixes, expect) in [
-            (&["eu-"][..], 3),
-            (&["eu-", "eu-"], 3),
-            (&["eu-1", "eu-"], 3),
-            (&["eu", "us-"], 6),
-            (&["z"], 1),
-            (&["x"], 0),
-        ] {
-            assert_eq!(count(prefixes), expect, "{prefixes:?}");
         }
     }
 }

@@ -1545,6 +1545,10 @@ namespace Ranktree
         /// minute for their board; its `stream` or `damage`, or `/readyz`, says why.
         /// </summary>
         [JsonProperty("degraded")] public bool Degraded { get; set; }
+        /// <summary>
+        /// Whether a job for a board that does not exist creates it; `--no-auto-create` rejects it.
+        /// </summary>
+        [JsonProperty("auto_create")] public bool AutoCreate { get; set; }
         /// <summary>The name of this node.</summary>
         [JsonProperty("node")] public string Node { get; set; }
         [JsonProperty("nodes")] public IList<KnownNode> Nodes { get; set; }

@@ -1979,6 +1979,8 @@ pub struct Status {
     /// shard are damaged, its time is far ahead of the node's clock, or jobs have waited over a minute for
     /// their board; its `stream` or `damage`, or `/readyz`, says why.
     pub degraded: bool,
+    /// Whether a job for a board that does not exist creates it; `--no-auto-create` rejects it.
+    pub auto_create: bool,
     /// The name of this node.
     pub node: String,
     /// `nodes`.

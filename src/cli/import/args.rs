@@ -11,7 +11,9 @@ use jiff::tz::TimeZone;
 
 use crate::cli::import::ImportError;
 use crate::cli::import::boards::BestEnd;
-use crate::cli::import::read::{AtFormat, ColumnNames, DurationUnit, Numbers, Rules, Times, encoding, zone};
+use crate::cli::import::read::{
+    AtFormat, ColumnNames, DurationOf, Field, Numbers, Rules, Times, encoding, zone,
+};
 
 use crate::config::duration;
 use crate::config::{ClientArgs, FileArgs, RedisArgs};
@@ -32,6 +34,10 @@ Examples:
     ranktree import laps.csv --board laps --order asc --scale 100
   Two keys, the most points and then the least time, in columns of their own:
     ranktree import results.csv --board cup --column score=Points --column score=Seconds --order desc,asc
+  The same with times among the keys, such as 1:23.456, which become milliseconds:
+    ranktree import results.csv --board cup --column score=Points --column score=Time --order desc,asc --duration ms=Time
+  Scores of a backup, for those alone who have none on the board:
+    ranktree import arena.ndjson --board arena --if-absent
   A table of a European spreadsheet: semicolons, decimal commas, points between thousands, Windows' own letters:
     ranktree import tabelle.csv --board liga --delimiter \";\" --decimal , --thousands . --encoding windows-1252
   No header, tabs, and three lines of something else at the top:
@@ -66,12 +72,17 @@ names of members too. --board sends every row to that board, even if the row nam
 
 A score is a whole number: 1200, 42.0 and 1e3 are, and 12.5 is with --scale 10. It stays 12.5 if the board is there with a key of \
 the type float, or the file defines it so. Nothing is guessed: \"1,234\" and 1.000 are refused until --thousands or --decimal says what the comma or the point is. With --duration, a number alone is seconds if the name of its column \
-says so, or a first row is written as 1:23.456 or 59.9, and is refused otherwise. Several keys are a column each.
+says so, or a first row is written as 1:23.456 or 59.9, and is refused otherwise. Several keys are a column each, and \
+--duration ms=NAME is about the one of that name.
 
 NDJSON is one job object per line, as in POST /v1/jobs. With --column, or another option about fields, rows of JSON are read \
 field by field, and may be of any form.
 
 A flag holds for every row, or the row is refused: --op, --board and --version take the place of what rows say.
+
+With --if-absent a row does what the operation create does: whoever has an entry keeps it, and the summary says how many had \
+one. Of several rows of a member the first one counts. A board with several windows is looked at window by window. Rows that \
+hide a member, or have a profile, are refused, for they would change those who are there.
 
 A board that is not there is made by its first row: the highest score leads, unless --order asc says that the lowest does. \
 The import says which. With --order, or with several keys, a token needs the scope admin for it.
@@ -150,9 +161,10 @@ pub struct Args {
     pub thousands: Option<char>,
 
     // Without a variable: a file of settings has a duration of `load`.
-    /// Scores are durations, such as 1:23.456, 26:50:29, PT1M or 83.456 seconds, to be counted in this unit
-    #[arg(long, value_name = "UNIT", value_enum, conflicts_with_all = ["scale", "thousands"])]
-    pub duration: Option<DurationUnit>,
+    /// Scores are durations, such as 1:23.456, 26:50:29, PT1M or 83.456 seconds, to be counted in this unit:
+    /// s, ms or us. With =NAME, the key of the column NAME alone is; may be repeated
+    #[arg(long = "duration", value_name = "UNIT[=NAME]", value_parser = DurationOf::parse)]
+    pub durations: Vec<DurationOf>,
 
     /// Leaves out rows that have this in place of a score, such as DNF, and counts them; may be repeated
     #[arg(
@@ -260,6 +272,10 @@ pub struct Args {
     #[arg(long, value_parser = op_parser(), env = "RANKTREE_OP")]
     pub op: Option<Op>,
 
+    /// Sends scores to members alone who have no entry on the board, and counts those who have one
+    #[arg(long, env = "RANKTREE_IF_ABSENT", action = ArgAction::SetTrue, conflicts_with = "op")]
+    pub if_absent: bool,
+
     /// Reads a field (board, member, score, at, version, meta, meta.x, profile.x) from a column of another
     /// name; may be repeated. score twice: two keys. NAME is a path with dots in JSON, a number with
     /// --no-header, and empty for a field that is not to be read
@@ -327,7 +343,7 @@ impl Args {
     /// How rows are read.
     ///
     /// # Errors
-    /// When --column is not as it must be.
+    /// When options are not as they must be, or not for one another.
     pub fn rules(&self) -> Result<Rules, ImportError> {
         let decimal = self.decimal.unwrap_or(if self.thousands == Some('.') { ',' } else { '.' });
         let numbers = Numbers {
@@ -336,21 +352,30 @@ impl Args {
             thousands: self.thousands,
             scale: self.scale,
             is_rounded: self.round,
-            duration: self.duration,
+            duration: None,
         };
         if self.thousands == Some(decimal) {
             return Err(ImportError::SameSeparators(decimal));
         }
-        if self.duration.is_some() && (self.scale != 1 || self.thousands.is_some()) {
-            return Err(ImportError::ScaledDuration);
+        let columns = ColumnNames::from_arguments(&self.columns)?;
+        self.check_durations(&columns)?;
+        // The command line is checked for this, and a file of settings is not.
+        if self.if_absent && self.op.is_some() {
+            return Err(ImportError::AbsentOp);
+        }
+        let has_profiles = columns.parts().any(|(field, _)| matches!(field, Field::ProfilePart(_)));
+        if self.if_absent && has_profiles {
+            return Err(ImportError::AbsentProfile);
         }
         let rows_at = self.rows_at.as_deref().filter(|path| !path.is_empty());
         Ok(Rules {
             board: self.board.clone(),
-            op: self.op,
+            op: if self.if_absent { Some(Op::CREATE) } else { self.op },
+            if_absent: self.if_absent,
             version: self.row_version,
-            columns: ColumnNames::from_arguments(&self.columns)?,
+            columns,
             numbers,
+            durations: self.durations.clone(),
             times: Times { format: self.at_format.clone(), zone: self.at_zone.clone() },
             blanks: self.blanks.clone(),
             slug: self.slug,
@@ -362,6 +387,29 @@ impl Args {
             rows_at: rows_at.map(|path| path.split('.').map(str::to_owned).collect()).unwrap_or_default(),
             member_from_key: self.member_from_key,
         })
+    }
+
+    /// Whether each key is a duration of one unit at most, and no other option is about it.
+    fn check_durations(&self, columns: &ColumnNames) -> Result<(), ImportError> {
+        let is_of_all = self.durations.iter().any(|of| of.column.is_none());
+        if is_of_all && self.durations.len() > 1 {
+            return Err(ImportError::DurationTwice);
+        }
+        if is_of_all && (self.scale != 1 || self.thousands.is_some()) {
+            return Err(ImportError::ScaledDuration);
+        }
+        let scores = columns.scores();
+        for (index, DurationOf { column, .. }) in self.durations.iter().enumerate() {
+            let Some(column) = column else { continue };
+            if self.durations.iter().skip(index + 1).any(|other| other.column.as_ref() == Some(column)) {
+                return Err(ImportError::DurationTwice);
+            }
+            let is_key = scores.contains(&column.as_str()) || scores.is_empty() && column == "score";
+            if !is_key {
+                return Err(ImportError::DurationOfNoKey(column.clone()));
+            }
+        }
+        Ok(())
     }
 }
 
@@ -418,6 +466,8 @@ mod tests {
             ["--delimiter", ";;"],
             ["--decimal", "ab"],
             ["--duration", "h"],
+            ["--duration", "h=lap"],
+            ["--duration", "ms="],
             ["--encoding", "latin-99"],
             ["--at-format", "%K"],
             ["--at-zone", "Europe/Atlantis"],

@@ -11,7 +11,7 @@ use crate::cli::import::read::{RejectedLine, Row, advice};
 use crate::cli::import::send::{BoardFacts, Connection, KeyFacts};
 use crate::cli::import::tally::Tally;
 use crate::job::{Job, Op, RejectCode, Targets};
-use crate::types::{Score, Timestamp};
+use crate::types::{Number, Score, Timestamp};
 use crate::wire::{BoardNames, decode_plain, decode_strictly};
 
 /// A time that is so far after its message's is rejected.
@@ -53,6 +53,8 @@ pub struct Making {
     pub into_all_windows: bool,
     /// Nothing is to be sent.
     pub is_dry: bool,
+    /// Rows are for members who have no entry.
+    pub if_absent: bool,
     /// Times in the rows are not read.
     pub drops_times: bool,
 }
@@ -86,6 +88,8 @@ pub struct Boards<'a> {
     /// Most rows name the same board as the one before, and share its name.
     last: Option<(Arc<str>, Option<bool>)>,
     names: BoardNames,
+    /// A board is not there, and nobody makes it.
+    has_unmade: bool,
     now: Timestamp,
     /// As far ahead as the time of a row may be.
     latest: Timestamp,
@@ -116,6 +120,7 @@ impl<'a> Boards<'a> {
             told: 0,
             last: None,
             names: BoardNames::default(),
+            has_unmade: false,
             now: time(now),
             latest: time(now + FUTURE_MICROS),
         }
@@ -210,6 +215,7 @@ impl<'a> Boards<'a> {
             self.make(board, &known, is_told)?;
         }
         self.known.insert(Arc::clone(board), known);
+        self.has_unmade |= self.is_made_by_nobody(board);
         Ok(())
     }
 
@@ -225,6 +231,13 @@ impl<'a> Boards<'a> {
         let end = |key: usize| order.get(key).or(order.first()).copied().unwrap_or(BestEnd::Desc).name();
         match facts.is_there {
             Some(true) => {
+                if making.if_absent && !facts.windows.is_empty() && !is_told {
+                    self.tally.note(&format!(
+                        "board {board} has the windows {}, too: a row enters each that is open at its time and has no \
+                         entry of its member",
+                        facts.windows.join(", ")
+                    ));
+                }
                 let found: Vec<&str> = facts.keys.iter().flatten().map(|key| key.order.as_str()).collect();
                 let differs = (0..).zip(&found).any(|(key, found)| *found != end(key));
                 if !order.is_empty() && differs {
@@ -239,11 +252,12 @@ impl<'a> Boards<'a> {
             Some(false) => {
                 let made: Vec<(String, &'static str)> =
                     (0..*keys).map(|key| (self.key_name(key, *keys), end(key))).collect();
-                if self.is_sent && (!order.is_empty() || *keys > 1) {
+                let is_defined = self.defines(*keys);
+                if self.is_sent && is_defined {
                     let connection = self.connection.as_ref();
                     connection.map_or(Ok(()), |connection| connection.make(board, &made))?;
                 }
-                if !is_told {
+                if !is_told && (is_defined || facts.may_be_made != Some(false)) {
                     self.tell_made(board, &made);
                 }
             }
@@ -314,10 +328,26 @@ impl<'a> Boards<'a> {
             }
         };
         if let Some(at) = job.at.filter(|at| *at > self.latest) {
-            return refused(RejectCode::FutureTime, format!("{at} is more than five minutes ahead of now"));
+            return refused(
+                RejectCode::FutureTime,
+                format!("{at} is more than five minutes ahead of now; --column at= leaves times out"),
+            );
+        }
+        let mut boards = job.boards().filter(|_| self.has_unmade);
+        if let Some(board) = boards.find(|board| self.is_made_by_nobody(board.as_str())) {
+            return refused(
+                RejectCode::UnknownBoard,
+                format!(
+                    "there is no board {board}, and the service makes none for jobs (--no-auto-create); make it with PUT \
+                     /v1/boards/{board}, or let the import make it with --order desc, which takes a token with the scope admin"
+                ),
+            );
         }
         for (board, score) in scores(&job) {
             let known = self.known.get(board);
+            if let Some(why) = known.and_then(|known| unlike_double(board, known, score)) {
+                return refused(RejectCode::BadScore, why);
+            }
             let mut keys = known.and_then(|known| known.facts.keys.as_ref()).into_iter().flatten();
             let no_integer = score.numbers().find_map(|number| {
                 let is_float = keys.next().is_some_and(|key| key.key.key_type == KeyType::Float);
@@ -377,6 +407,19 @@ impl<'a> Boards<'a> {
         None
     }
 
+    /// Whether a board is not there, and is made neither by the import nor by a job.
+    fn is_made_by_nobody(&self, board: &str) -> bool {
+        self.known.get(board).is_some_and(|Board { facts, is_described, keys, .. }| {
+            let is_defined = *is_described || self.defines(*keys);
+            facts.is_there == Some(false) && facts.may_be_made == Some(false) && !is_defined
+        })
+    }
+
+    /// Whether the import defines a board that is not there, because the first job would not make it so.
+    fn defines(&self, keys: usize) -> bool {
+        !self.making.order.is_empty() || keys > 1
+    }
+
     fn decoded(&mut self, job: &str) -> Result<Job, (RejectCode, String)> {
         let mut plain = None;
         if decode_plain(&mut self.names, job.as_bytes(), |job| plain = Some(job))
@@ -399,6 +442,20 @@ fn scores(job: &Job) -> impl Iterator<Item = (&str, &Score)> {
         Targets::EveryBoard | Targets::Profile(_) => &[],
     };
     boards.iter().filter_map(|(board, score)| Some((board.as_str(), score.as_ref()?)))
+}
+
+/// Why a score would become another one on a board of doubles.
+fn unlike_double(board: &str, known: &Board, score: &Score) -> Option<String> {
+    let keys = known.facts.keys.iter().flatten();
+    let is_changed = |(key, number): &(&KeyFacts, Number)| {
+        key.key.key_type == KeyType::Float && !number.is_kept_as_double()
+    };
+    let (KeyFacts { name, .. }, number) = keys.zip(score.numbers()).find(is_changed)?;
+    Some(format!(
+        "{name} of board {board} has the type float, whose number nearest to {number} is {:.0}; a board whose key is an \
+         integer keeps it",
+        number.double().value()
+    ))
 }
 
 fn wrong_keys(board: &str, names: &str, keys: usize, score: &Score) -> String {

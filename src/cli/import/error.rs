@@ -49,6 +49,8 @@ pub enum ImportError {
     EmptyInput,
     #[error("the file is {what}, which an import does not unpack: {how}")]
     Packed { what: &'static str, how: String },
+    #[error("the file is {what}, which an import does not read: {how}")]
+    Foreign { what: &'static str, how: &'static str },
     #[error(
         "the file is a dump of Redis, or an append-only file that begins with one; write an append-only file without \
          (CONFIG SET aof-use-rdb-preamble no, then BGREWRITEAOF), or import from the running Redis with --redis"
@@ -147,6 +149,16 @@ pub enum ImportError {
     )]
     Separator { found: String, given: String, separator: &'static str, option: &'static str },
     #[error(
+        "its columns are lined up with spaces, as in {0}: sed -E 's/ {{2,}}/\\t/g' FILE | ranktree import - --delimiter tab reads \
+         them, where at least two spaces are between columns"
+    )]
+    Aligned(String),
+    #[error(
+        "its rows have their numbers before what the header names, as R writes them: --no-header --skip-lines {line} \
+         --column member={member} --column score={score} reads columns by their numbers"
+    )]
+    RowNames { line: u64, member: usize, score: usize },
+    #[error(
         "the file's header is one cell, {0}: each line may stand in quotation marks as a whole, or --delimiter is \
          another; take the marks away first, such as by sed 's/^\"//; s/\"$//'"
     )]
@@ -165,8 +177,26 @@ pub enum ImportError {
     ColumnTwice(String),
     #[error("--decimal and --thousands are both {0:?}; a number cannot have one for the other")]
     SameSeparators(char),
-    #[error("--duration counts in its own unit, and takes no --scale and no --thousands; leave these away")]
+    #[error(
+        "--duration counts in its own unit, and takes no --scale and no --thousands; leave these away, or, if they are about \
+         another key of the score, name the column that has durations, as in --duration ms=NAME"
+    )]
     ScaledDuration,
+    #[error(
+        "--duration is given twice; it is one unit for all keys of the score, or one for each column, as in --duration ms=NAME"
+    )]
+    DurationTwice,
+    #[error(
+        "--duration names the column {0:?}, which no key of the score is from; --column score={0} makes it one"
+    )]
+    DurationOfNoKey(String),
+    #[error("--if-absent and --op both say what rows do, and --if-absent is --op create; leave one away")]
+    AbsentOp,
+    #[error(
+        "--if-absent is about scores, and profiles that come from columns would replace those of members who are there; \
+         import them apart, without --if-absent"
+    )]
+    AbsentProfile,
     #[error("signals cannot be listened to")]
     Signals(#[source] io::Error),
     #[error(
@@ -201,7 +231,7 @@ pub enum ImportError {
     )]
     RedisEmpty(String),
     #[error(
-        "--op must be set or best with --redis, not {0}: a member may be read twice, and {0} would count it twice"
+        "--op must be set, best or create with --redis, not {0}: a member may be read twice, and {0} would count it twice"
     )]
     RedisOp(&'static str),
     #[error("--spreadsheet-safe does not apply to NDJSON, which has no cells; leave it away")]

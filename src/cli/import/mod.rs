@@ -17,6 +17,7 @@ mod progress;
 mod read;
 mod repeats;
 mod send;
+mod shell_word;
 mod source;
 mod stop;
 mod tally;
@@ -63,6 +64,7 @@ pub fn run(args: &Args) -> Result<ExitCode, ImportError> {
         rows_only: args.rows_only,
         into_all_windows: args.into_all_windows,
         is_dry: args.dry_run,
+        if_absent: args.if_absent,
         drops_times: rules.columns.of(&Field::At) == Asked::Off,
     };
     if let Some(rejects) = &args.rejects {
@@ -119,7 +121,7 @@ fn check(
     let checked = source.rows(&tell).and_then(|rows| {
         let connection = service.as_ref().map(Connection::new);
         let boards = Boards::new(connection, &tally, making, false, Known::default());
-        let known = check_rows(rows, &tally, boards, keeper.as_mut())?;
+        let known = check_rows(rows, &tally, boards, keeper.as_mut(), args.if_absent)?;
         let rows = keeper.map(Keeper::finish).transpose()?;
         Ok(rows.map(|rows| Checked { known, rows }))
     });
@@ -172,8 +174,9 @@ fn check_rows(
     tally: &Tally,
     mut boards: Boards<'_>,
     mut keeper: Option<&mut Keeper>,
+    if_absent: bool,
 ) -> Result<Known, ImportError> {
-    let mut repeats = Repeats::default();
+    let mut repeats = Repeats::new(if_absent);
     for parsed in rows {
         if stop::is_stopped() {
             return Err(ImportError::Interrupted);
@@ -185,22 +188,17 @@ fn check_rows(
                 boards.note(&mut row)?;
                 let refusal = boards.refusal(&row);
                 match refusal {
-                    // Here it is known how a fraction becomes an integer; the service knows no options.
-                    Some(line) if row.no_integer.is_some() => {
-                        if !row.is_repeat {
-                            tally.read();
-                            keep(Parsed::Rejected(line.clone()))?;
-                            tally.rejected(line)?;
-                        }
+                    // Here it is known which option helps; the service would refuse it without.
+                    Some(line) if !row.is_repeat => {
+                        tally.read();
+                        keep(Parsed::Rejected(line.clone()))?;
+                        tally.rejected(line)?;
                         continue;
                     }
+                    Some(_) if row.no_integer.is_some() => continue,
                     // The row itself is counted; what belongs to it may be refused, too.
                     refusal if row.is_repeat => refusal.map_or(Ok(()), |line| tally.rejected(line))?,
-                    Some(line) => {
-                        tally.read();
-                        tally.rejected(line)?;
-                    }
-                    None => {
+                    _ => {
                         tally.read();
                         repeats.note(&row);
                         tally.checked(&row);
@@ -244,6 +242,9 @@ fn send(
         None => source.progress()?,
     };
     let tally = Tally::new(progress, args.limit_errors, args.rejects.as_deref(), source.names())?;
+    if args.if_absent {
+        tally.tell_absent();
+    }
     let client = Client::new(&args.url, &args.client, "import")?;
     let service = Service::new(client, args.retry_for, &tally);
     service.greet()?;

@@ -13,16 +13,21 @@ use crate::cli::import::tally::Tally;
 const ENTRIES_MAX: usize = 4 << 20;
 
 /// What is known of the rows so far. Two members in some 10^12 are taken for one.
-#[derive(Default)]
 pub struct Repeats {
+    /// The first row of a member is the one that holds.
+    if_absent: bool,
     seen: HashSet<u64, FixedState>,
     repeated: u64,
 }
 
 impl Repeats {
+    pub fn new(if_absent: bool) -> Self {
+        Self { if_absent, seen: HashSet::default(), repeated: 0 }
+    }
+
     pub fn note(&mut self, row: &Row) {
         // Whatever says what the row does was asked for.
-        if !row.is_undecided {
+        if !row.is_undecided && !self.if_absent {
             return;
         }
         let hasher = FixedState::default();
@@ -40,6 +45,14 @@ impl Repeats {
 
     pub fn tell(&self, tally: &Tally) {
         if self.repeated == 0 {
+            return;
+        }
+        if self.if_absent {
+            tally.note(&format!(
+                "{} rows are of a member that an earlier row names: with --if-absent the first one holds, and the others \
+                 find its entry there",
+                HumanCount(self.repeated)
+            ));
             return;
         }
         tally.note(&format!(

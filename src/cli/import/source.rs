@@ -9,6 +9,7 @@ use crate::cli::import::args::Args;
 use crate::cli::import::error::ImportError;
 use crate::cli::import::progress::Progress;
 use crate::cli::import::read::{FileRows, InputFile, Place, Reading, RedisRows, RedisSource, Rows, Rules};
+use crate::cli::import::shell_word::shell_word;
 use crate::config::given_words;
 use crate::types::Timestamp;
 
@@ -142,14 +143,6 @@ fn command_from(given: &[String], settled: &[&str], line: u64) -> String {
         words.extend([Some(word), value].into_iter().flatten().map(|word| shell_word(word)));
     }
     words.join(" ")
-}
-
-fn shell_word(word: &str) -> String {
-    let is_plain = |c: char| c.is_alphanumeric() || "_-./:=,@%+".contains(c);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', "'\\''"))
 }
 
 #[cfg(test)]

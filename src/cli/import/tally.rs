@@ -31,6 +31,8 @@ pub struct Tally {
     read: AtomicU64,
     /// Rows add to scores, and have no versions.
     adds_twice: AtomicBool,
+    /// Rows are for members who have no entry.
+    if_absent: AtomicBool,
     /// The names of the files, where rows are of files.
     files: Vec<String>,
     // Held for a few additions and, where lines are rejected, a buffered write.
@@ -41,6 +43,8 @@ pub struct Tally {
 struct Counts {
     applied: u64,
     changed: u64,
+    /// Of these, rows that nothing came of because of their versions.
+    outdated: u64,
     /// Sent again after an answer was lost, and applied by the first try.
     repeated: u64,
     rejected: u64,
@@ -84,6 +88,7 @@ impl Tally {
             rejects_path,
             read,
             adds_twice: AtomicBool::new(false),
+            if_absent: AtomicBool::new(false),
             files,
             counts: Mutex::new(counts),
         })
@@ -111,6 +116,15 @@ impl Tally {
 
     pub fn adds_twice(&self) -> bool {
         self.adds_twice.load(Ordering::Relaxed)
+    }
+
+    /// Rows change nothing of members who have an entry, and how many have one is told.
+    pub fn tell_absent(&self) {
+        self.if_absent.store(true, Ordering::Relaxed);
+    }
+
+    pub fn tells_absent(&self) -> bool {
+        self.if_absent.load(Ordering::Relaxed)
     }
 
     /// Where a row is, in words.
@@ -142,6 +156,14 @@ impl Tally {
         let mut counts = self.counts.lock();
         counts.applied += applied;
         counts.changed += changed;
+    }
+
+    /// A row was refused for its version, which is no news where only absent members are entered: an entry of
+    /// its member, or a removal, is as new.
+    pub fn outdated(&self, rows: u64) {
+        let mut counts = self.counts.lock();
+        counts.applied += rows;
+        counts.outdated += rows;
     }
 
     /// Rows of a request that was sent again, whose version the service had already.
@@ -190,7 +212,11 @@ impl Tally {
             file.flush().map_err(|error| rejects_error(path, error))?;
         }
         let place = |place| self.place(place);
-        Ok((counts.summary(read, self.progress.elapsed(), dry_run, &place), counts.rejected == 0))
+        let if_absent = self.tells_absent();
+        Ok((
+            counts.summary(read, self.progress.elapsed(), (dry_run, if_absent), &place),
+            counts.rejected == 0,
+        ))
     }
 }
 
@@ -215,7 +241,7 @@ impl Counts {
         &self,
         read: u64,
         elapsed: Duration,
-        dry_run: bool,
+        (dry_run, if_absent): (bool, bool),
         place: &dyn Fn(Place) -> String,
     ) -> String {
         let line = |name: &str, value: &dyn Display| format!("{name:<14}{:>12}", value.to_string());
@@ -230,9 +256,17 @@ impl Counts {
             lines.push(count("applied", self.applied));
             lines.push(count("  changed", self.changed));
         }
+        if if_absent && !dry_run {
+            let by_version = match self.outdated {
+                0 => String::new(),
+                rows => format!("  {rows} of them by their versions, which may be those of removals"),
+            };
+            lines.push(count("there already", self.applied - self.changed) + &by_version);
+        }
         if self.repeated > 0 {
+            let or_there = if if_absent { ", or there already" } else { "" };
             lines.push(format!(
-                "{}  applied by a first request whose answer was lost",
+                "{}  applied by a first request whose answer was lost{or_there}",
                 count("sent twice", self.repeated)
             ));
         }

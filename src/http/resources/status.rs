@@ -25,6 +25,7 @@ pub async fn get(call: Box<Call>) -> Result<Reply, Problem> {
             || far_ahead(&call.api).next().is_some()
             || with_long_waits(&call.api).next().is_some();
         object.bool("degraded", is_degraded);
+        object.bool("auto_create", call.api.operations.registry.creates_boards());
         let others = call.api.operations.other_nodes();
         object.text("node", call.api.operations.this_node.name.as_str());
         known_nodes::write_nodes(object, &call.api, &others);

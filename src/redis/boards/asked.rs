@@ -1,19 +1,29 @@
-//! A read that sees what its connection has written before.
+//! A read that sees what its connection has written before, and what its reply takes.
 
 use std::time::{Duration, Instant};
 
 use crate::access::Grant;
-use crate::operations::{Failure, Operations, Reading};
+use crate::operations::{Failure, InProgress, Operations, Reading};
 use crate::query::{Answer, BoardRead, NoBoard, OfBoard, ReadOptions, ShardsRead};
 use crate::redis::boards::key::BoardKey;
+use crate::redis::frames::Replies;
 use crate::redis::refused::Refused;
 use crate::types::{AsOf, BoardName};
 
 /// How long a read waits for writes of its connection that are stored and not applied yet.
 const APPLIED_WITHIN: Duration = Duration::from_secs(5);
 
-/// How long a node waits until it hears of a board that it does not know. Most such keys are of no board.
+/// How long a node waits until it hears of a board that a connection has made.
 const BOARD_HEARD_OF: Duration = Duration::from_millis(250);
+
+/// Replies that take less are not counted: every connection may have so many, in bytes.
+const REPLIES_UNCOUNTED: usize = 16 << 10;
+
+/// Whom something is done for.
+pub trait Peer: Sync {
+    /// Whether it has closed its end of the connection.
+    fn is_gone(&self) -> bool;
+}
 
 /// Who asks.
 #[derive(Clone, Copy)]
@@ -23,19 +33,44 @@ pub struct Asking<'a> {
     pub grant: Option<&'a Grant>,
     /// What the connection has written.
     pub written: &'a AsOf,
+    /// Boards that it has made and that this node has not heard of yet.
+    pub unheard: &'a [BoardName],
+    pub peer: &'a dyn Peer,
+    /// What its replies take until they are sent.
+    pub unsent: &'a InProgress,
 }
 
 impl Asking<'_> {
+    /// Counts what the connection's replies take.
+    ///
+    /// # Errors
+    /// When the replies of all requests take too much memory together.
+    pub fn count(&self, replies: &Replies) -> Result<(), Refused> {
+        count_unsent(self.unsent, replies).map_err(|why| self.too_long(replies.memory()).unwrap_or(why))
+    }
+
+    /// Why a reply of so many bytes is never given, if it is not.
+    pub fn too_long(&self, bytes: usize) -> Option<Refused> {
+        let most = self.operations.admission.answer_bytes_max();
+        (bytes > most).then(|| {
+            Refused::new(format!(
+                "ERR the reply would have more than the {most} bytes that one may take: ask for it in parts"
+            ))
+        })
+    }
+
+    /// Whether the token gives access to a board.
+    pub fn allows(&self, board: &BoardName) -> bool {
+        self.grant.is_none_or(|grant| grant.allows_board(board.as_str()))
+    }
+
     /// The board of a key.
     ///
     /// # Errors
     /// When it is no board's name, or the token does not give access to it.
     pub fn board(&self, key: &[u8]) -> Result<BoardKey, Refused> {
         let key = BoardKey::of(self.operations, key)?;
-        if self.grant.is_none_or(|grant| grant.allows_board(key.board.as_str())) {
-            return Ok(key);
-        }
-        Err(Refused::no_key())
+        if self.allows(&key.board) { Ok(key) } else { Err(Refused::no_key()) }
     }
 
     /// Admits a read, and waits for what the connection has written.
@@ -49,7 +84,7 @@ impl Asking<'_> {
             let (after, deadline) = (self.written.clone(), Some(Instant::now() + APPLIED_WITHIN));
             let options = ReadOptions { after, deadline, ..ReadOptions::default() };
             self.operations.begin_reads(&reading, board, options).await?;
-            if let Some(board) = board {
+            if let Some(board) = board.filter(|board| self.unheard.contains(board)) {
                 let until = Instant::now() + BOARD_HEARD_OF;
                 self.operations.wait_for_board(&reading, board, Some(until)).await?;
             }
@@ -89,4 +124,13 @@ impl Asking<'_> {
     ) -> Result<R::Answer, Refused> {
         Ok(self.operations.read(reading, read).await?)
     }
+}
+
+/// Counts what replies take until they are sent.
+///
+/// # Errors
+/// When the replies of all requests take too much memory together. They are counted all the same.
+pub fn count_unsent(unsent: &InProgress, replies: &Replies) -> Result<(), Refused> {
+    let bytes = replies.memory();
+    Ok(unsent.count_answer(if bytes > REPLIES_UNCOUNTED { bytes } else { 0 })?)
 }

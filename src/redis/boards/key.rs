@@ -1,7 +1,8 @@
 //! Which board a key is, and whether its entries are those of a sorted set.
 //!
 //! A key is the board of its name. `arena@week` is the current instance of a window, or an instance, of the
-//! board `arena`, unless there is a board whose name is all of that: it can be read, and not written to.
+//! board `arena` if that has windows beside `all` and this one, unless there is a board whose name is all of
+//! that: it can be read, and not written to.
 
 use std::sync::Arc;
 
@@ -44,6 +45,7 @@ impl BoardKey {
         if let Some((of, window)) = text.rsplit_once(WINDOW_MARK)
             && let Some(choice) = WindowChoice::of_name(window)
             && let Some(definition) = defined(of)
+            && has_window(&definition, choice)
         {
             return Ok(Self { board: name(of)?, choice, definition: Some(definition) });
         }
@@ -66,6 +68,17 @@ impl BoardKey {
         );
         Err(Refused::other_board(self.board.as_str(), &why))
     }
+}
+
+/// Whether a board has a window that may be chosen. What has no others has no name for `all` either: each
+/// `@` would take names from keys.
+fn has_window(definition: &Definition, choice: WindowChoice) -> bool {
+    let window = match choice {
+        WindowChoice::Current(window) => window,
+        WindowChoice::Named(instance) => instance.window,
+        WindowChoice::Default | WindowChoice::Every => return false,
+    };
+    !definition.has_only_all() && definition.windows.contains(&window)
 }
 
 /// # Errors

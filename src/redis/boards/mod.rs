@@ -2,17 +2,19 @@
 //!
 //! Knows: in which order Redis shows what a board holds. Must not know: the connection.
 //!
-//! - `key`: which board a key is; `bounds`: bounds of scores; `slice`: a range of positions; `range`: all
-//!   of its entries; `pattern`: patterns
-//!   of names
-//! - `asked`: a read that sees what its connection has written; `read`: commands that read a board; `random`:
-//!   members drawn at random; `keyspace`: commands about boards as keys
+//! - `key`: which board a key is; `bounds`: bounds of scores; `slice`: a range of positions; `range`: all of
+//!   its entries, as a reply; `pattern`: patterns of names
+//! - `asked`: a read that sees what its connection has written, and what its reply takes; `pace`: long
+//!   commands leave others their turns
+//! - `read`: commands that read a board; `random`: members drawn at random; `keyspace`: commands about boards
+//!   as keys
 //! - `write`: commands as jobs, and what came of them; `take`: commands that take entries away by their place
 
 mod asked;
 mod bounds;
 mod key;
 mod keyspace;
+mod pace;
 mod pattern;
 mod random;
 mod range;
@@ -21,9 +23,11 @@ mod slice;
 mod take;
 mod write;
 
-pub use asked::Asking;
+pub use asked::{Asking, Peer, count_unsent};
+pub use key::BoardKey;
 pub use keyspace::{answer_keyspace, board_count};
-pub use pattern::matches;
+pub use pace::{LOOKUP, Pace};
+pub use pattern::Pattern;
 pub use read::answer_read;
 pub use take::{PopTurns, answer_taking};
 pub use write::{WriteReply, define, jobs_of, made_definition, write_jobs};

@@ -1,25 +1,30 @@
 //! Commands that read one board.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::operations::Reading;
 use crate::query::{Listed, LookupMembers, MemberOf, TotalOnly};
 use crate::redis::boards::asked::Asking;
 use crate::redis::boards::key::{BoardKey, Shape, member};
-use crate::redis::boards::pattern::matches;
+use crate::redis::boards::pace::{LOOKUP, Pace};
+use crate::redis::boards::pattern::Pattern;
 use crate::redis::boards::random;
-use crate::redis::boards::range::{EVERYTHING, entries_of, slice};
+use crate::redis::boards::range::{EntryForm, slice, write_range};
 use crate::redis::boards::slice::PAGE;
-use crate::redis::commands::{RangeOf, Read};
-use crate::redis::frames::{Protocol, Replies};
+use crate::redis::commands::{EntryScan, RangeOf, Read, Selection};
+use crate::redis::frames::Replies;
 use crate::redis::number::digits_of as digits;
 use crate::redis::refused::Refused;
-use crate::types::{MemberId, Score};
+use crate::types::{MemberId, Score, count};
+
+/// Members that are looked up at once, under one hold of the shards.
+const LOOKUPS_AT_ONCE: usize = 256;
 
 /// Answers a command that reads a board.
 ///
 /// # Errors
-/// When it cannot be answered. Nothing is written to the replies then.
+/// When it cannot be answered. What was written to the replies is to be forgotten then.
 pub async fn answer_read(
     asking: &Asking<'_>,
     key: &[u8],
@@ -65,33 +70,17 @@ pub async fn answer_read(
             }
         }
         Read::Range(range) => {
-            let entries = entries_of(asking, &reading, &key, range).await?;
-            write_entries(replies, &entries, range.with_scores);
+            let (form, all) = (EntryForm::of(range.with_scores), |_: &Listed| true);
+            write_range(asking, (&reading, &key), range, form, all, replies).await?;
         }
-        Read::Scan { cursor, pattern } => {
-            let mut entries = match cursor {
-                0 => entries_of(asking, &reading, &key, &EVERYTHING).await?,
-                _ => Vec::new(),
-            };
-            entries.retain(|entry| pattern.is_none_or(|pattern| matches(pattern, entry.member.as_bytes())));
-            replies.array(2);
-            replies.text("0");
-            replies.array(2 * entries.len());
-            for entry in &entries {
-                replies.text(&entry.member);
-                replies.text(&digits(&entry.score));
-            }
-        }
-        Read::Random { count: None, .. } => {
-            let drawn = random::draw(asking, &reading, &key, random::ONE).await?;
-            match drawn.first() {
-                Some(listed) => replies.text(&listed.member),
-                None => replies.null(),
-            }
-        }
-        Read::Random { count: Some(count), with_scores } => {
-            let drawn = random::draw(asking, &reading, &key, *count).await?;
-            write_entries(replies, &drawn, *with_scores);
+        Read::Scan(scan) => scanned(asking, (&reading, &key), scan, replies).await?,
+        Read::Random { count: None, .. } => match random::draw_one(asking, &reading, &key).await? {
+            Some(listed) => replies.text(&listed.member),
+            None => replies.null(),
+        },
+        Read::Random { count: Some(wanted), with_scores } => {
+            let form = EntryForm::of(*with_scores);
+            random::draw(asking, (&reading, &key), *wanted, form, replies).await?;
         }
     }
     Ok(())
@@ -133,33 +122,50 @@ async fn scores(
     ids: &[&[u8]],
     replies: &mut Replies,
 ) -> Result<(), Refused> {
-    let members: Vec<MemberId> = ids.iter().map(|id| member(id)).collect::<Result<_, _>>()?;
-    let mut found = std::collections::HashMap::with_capacity(members.len());
-    for part in members.chunks(PAGE) {
-        let read = LookupMembers { members: Arc::from(part) };
-        let Some(answer) = asking.read(reading, key, read).await? else { continue };
-        found.extend(answer.body.entries.into_iter().map(|(listed, _)| (listed.member, listed.score)));
-    }
-    replies.array(members.len());
-    for member in &members {
-        match found.get(member.as_str()) {
-            Some(score) => replies.double(&digits(score)),
-            None => replies.null(),
+    let mut pace = Pace::begin();
+    replies.array(ids.len());
+    for part in ids.chunks(LOOKUPS_AT_ONCE) {
+        let members: Vec<MemberId> = part.iter().map(|id| member(id)).collect::<Result<_, _>>()?;
+        let members: Arc<[MemberId]> = members.into();
+        let read = LookupMembers { members: Arc::clone(&members) };
+        let answer = asking.read(reading, key, read).await?;
+        let entries = answer.into_iter().flat_map(|answer| answer.body.entries);
+        let found: HashMap<Box<str>, Score> =
+            entries.map(|(listed, _)| (listed.member, listed.score)).collect();
+        for member in &*members {
+            match found.get(member.as_str()) {
+                Some(score) => replies.double(&digits(score)),
+                None => replies.null(),
+            }
         }
+        asking.count(replies)?;
+        pace.note(asking, LOOKUP * part.len()).await?;
     }
     Ok(())
 }
 
-fn write_entries(replies: &mut Replies, entries: &[Listed], with_scores: bool) {
-    let pairs = with_scores && replies.protocol == Protocol::Resp3;
-    replies.array(if with_scores && !pairs { 2 * entries.len() } else { entries.len() });
-    for entry in entries {
-        if pairs {
-            replies.array(2);
-        }
-        replies.text(&entry.member);
-        if with_scores {
-            replies.double(&digits(&entry.score));
-        }
-    }
+/// Replies with entries from a place on, counted from the least score, and with the place behind them.
+async fn scanned(
+    asking: &Asking<'_>,
+    (reading, key): (&Reading, &BoardKey),
+    scan: &EntryScan<'_>,
+    replies: &mut Replies,
+) -> Result<(), Refused> {
+    let pattern = scan.pattern.map(Pattern::new).transpose()?;
+    let is_wanted = |entry: &Listed| match &pattern {
+        Some(pattern) => pattern.matches(entry.member.as_bytes()),
+        None => true,
+    };
+    let length = scan.count.max(count(PAGE));
+    let end = scan.cursor.saturating_add(length);
+    // Of a board that has no such places, nothing is left.
+    let place = |index: u64| i64::try_from(index).unwrap_or(i64::MAX);
+    let selection = Selection::Index(place(scan.cursor), place(end - 1));
+    let range = RangeOf { selection, descending: false, limit: None, with_scores: true };
+    let total = asking.read(reading, key, TotalOnly).await?.map_or(0, |answer| answer.total);
+    replies.array(2);
+    let next = if end < total { end } else { 0 };
+    replies.text(&next.to_string());
+    write_range(asking, (reading, key), &range, EntryForm::Texts, is_wanted, replies).await?;
+    Ok(())
 }

@@ -9,10 +9,11 @@ use std::sync::Arc;
 use tokio::sync::Mutex;
 
 use crate::job::Op;
-use crate::operations::Operations;
-use crate::query::{FromPosition, Listed};
+use crate::operations::{InProgress, Operations};
+use crate::query::{FromPosition, Listed, TotalOnly};
 use crate::redis::boards::asked::Asking;
 use crate::redis::boards::key::BoardKey;
+use crate::redis::boards::pace::{LOOKUP, Pace};
 use crate::redis::boards::range::slice;
 use crate::redis::boards::read::check_shape;
 use crate::redis::boards::slice::PAGE;
@@ -25,6 +26,10 @@ use crate::types::{AsOf, BoardName, MemberId, count, fnv1a_32};
 
 /// How often a command reads anew after others took, or moved, all that it had read.
 const ROUNDS_MAX: usize = 100;
+/// The most entries that one command pops, as many as one may write.
+const POPPED_MAX: usize = 65_536;
+/// What such an entry takes in memory until it is told, about.
+const POPPED_BYTES: usize = 512;
 
 /// Pops of a board on this node come one after the other: they all want the same entries.
 pub struct PopTurns([Mutex<()>; 64]);
@@ -67,8 +72,14 @@ pub async fn answer_taking(
             replies.count(taken);
         }
         Taking::Pop(popping) => {
-            let keys = popping.keys.iter().map(|key| writable(asking, key)).collect::<Result<Vec<_>, _>>()?;
-            for key in &keys {
+            let mut pace = Pace::begin();
+            for key in &popping.keys {
+                writable(asking, key)?;
+                pace.note(asking, 1).await?;
+            }
+            for key in &popping.keys {
+                pace.note(asking, LOOKUP).await?;
+                let key = &writable(asking, key)?;
                 let _turn = turns.take(&key.board).await;
                 let popped = taker.pop(key, popping).await?;
                 if !popped.is_empty() || popping.reply != PopReply::WithKey {
@@ -102,6 +113,18 @@ impl Taker<'_> {
     async fn pop(&mut self, key: &BoardKey, popping: &Popping<'_>) -> Result<Vec<Listed>, Refused> {
         let (mut popped, mut rounds) = (Vec::new(), 0);
         let wanted = usize::try_from(popping.count).unwrap_or(usize::MAX);
+        // What is taken has to be told. So there is room for it before it is taken.
+        let room = InProgress::new(&self.operations.admission);
+        if wanted > PAGE {
+            let entries = self.total(key).await?.min(wanted);
+            if entries > POPPED_MAX {
+                return Err(Refused::new(format!(
+                    "ERR a command may pop {POPPED_MAX} entries: pop them in parts"
+                )));
+            }
+            room.count_answer(entries * POPPED_BYTES)?;
+        }
+        let wanted = wanted.min(POPPED_MAX);
         while popped.len() < wanted {
             let length = (wanted - popped.len()).min(PAGE);
             let last = i64::try_from(length).unwrap_or(i64::MAX) - 1;
@@ -130,10 +153,19 @@ impl Taker<'_> {
         Ok(popped)
     }
 
+    /// How many entries a board has.
+    async fn total(&self, key: &BoardKey) -> Result<usize, Refused> {
+        let asking = Asking { written: &*self.written, ..*self.asking };
+        let reading = asking.begin(Some(&key.board)).await?;
+        let found = asking.read(&reading, key, TotalOnly).await?;
+        Ok(found.map_or(0, |answer| usize::try_from(answer.total).unwrap_or(usize::MAX)))
+    }
+
     /// Takes all entries of a range of scores or ids, until none is left there. Returns how many.
     async fn all_within(&mut self, key: &BoardKey, range: &RangeOf<'_>) -> Result<u64, Refused> {
-        let (mut removed, mut rounds) = (0, 0);
+        let (mut removed, mut rounds, mut pace) = (0, 0, Pace::begin());
         loop {
+            pace.note(self.asking, LOOKUP * PAGE).await.map_err(|why| partly(removed, why))?;
             let entries = self.read(key, range, PAGE).await.map_err(|why| partly(removed, why))?;
             if entries.is_empty() {
                 return Ok(removed);
@@ -154,7 +186,9 @@ impl Taker<'_> {
         let Some(found) = slice(self.asking, &reading, key, range, 0).await? else { return Ok(0) };
         drop(reading);
         let (mut before, mut left, mut removed) = (found.from, found.to - found.from, 0);
+        let mut pace = Pace::begin();
         while left > 0 {
+            pace.note(self.asking, LOOKUP * PAGE).await.map_err(|why| partly(removed, why))?;
             let limit = usize::try_from(left).unwrap_or(usize::MAX).min(PAGE);
             let asking = Asking { written: &*self.written, ..*self.asking };
             let reading = asking.begin(Some(&key.board)).await.map_err(|why| partly(removed, why))?;
@@ -218,7 +252,10 @@ fn contended() -> Refused {
 
 /// Why a command was left half done.
 fn partly(removed: u64, why: Refused) -> Refused {
-    if removed == 0 { why } else { Refused::new(format!("{}; {removed} entries are removed", why.text())) }
+    if removed == 0 {
+        return why;
+    }
+    Refused::new(format!("UNKNOWN {removed} entries are removed, and then: {}", why.text()))
 }
 
 fn write_popped(replies: &mut Replies, reply: PopReply, board: &BoardName, popped: &[Listed]) {

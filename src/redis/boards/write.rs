@@ -6,8 +6,8 @@ use crate::access::Grant;
 use crate::board::{Definition, DefinitionPatch, Field, KeyPatch, KeyType, Order, Ties};
 use crate::job::{Boards, Compare, Job, MAX_JOBS_PER_MESSAGE, Op, Presence, RejectCode, Targets, When};
 use crate::operations::{
-    BoardChanges, BoardRefused, DefineRefused, DefinedBoard, Failure, InProgress, JobResult, Operations,
-    OutcomeDetail, ScoreChange, Wait, WriteOptions,
+    BoardChanges, BoardRefused, DefineRefused, DefinedBoard, Failure, InProgress, JobResult, NotPublished,
+    Operations, OutcomeDetail, ScoreChange, Wait, WriteOptions,
 };
 use crate::redis::boards::key::{BoardKey, Shape, check_policy, member};
 use crate::redis::commands::{Add, Write};
@@ -53,11 +53,15 @@ pub fn jobs_of(
             let mut jobs = Vec::with_capacity(add.pairs.len());
             for (score, id) in &add.pairs {
                 let score = Score::of_numbers(&[*score]).map_err(|_| Refused::no_float())?;
-                if let Err(why) = definition.typed(&score) {
-                    return Err(Refused::new(format!(
-                        "ERR value is not a valid float: {}",
-                        definition.refused(why, &score)
-                    )));
+                let refused = |what: &str, why| {
+                    Refused::new(format!("ERR {what}: {}", definition.refused(why, &score)))
+                };
+                let typed = definition.typed(&score);
+                let typed = typed.map_err(|why| refused("value is not a valid float", why))?;
+                // A sum is judged where it is made. Of other scores it is known before any is written.
+                if !increment {
+                    let admitted = definition.admit(&typed);
+                    admitted.map_err(|why| refused(RejectCode::OutOfRange.name(), why))?;
                 }
                 jobs.push(job(&key.board, member(id)?, op, Some(score)));
             }
@@ -138,8 +142,8 @@ pub async fn define(
     }
 }
 
-/// Writes jobs, as many at a time as a message may have. After a failure none of those behind are sent: they
-/// would overtake it.
+/// Writes jobs, as many at a time as a message may have. After a failure, of all of them or of some, none of
+/// those behind are sent: they would overtake it.
 pub async fn write_jobs(
     operations: &Arc<Operations>,
     jobs: Vec<Job>,
@@ -148,7 +152,7 @@ pub async fn write_jobs(
     let options = WriteOptions { wait: Wait::UntilApplied, detail: OutcomeDetail::Scores };
     let (mut outcomes, mut token) = (Vec::with_capacity(jobs.len()), AsOf::default());
     let mut jobs = jobs.into_iter();
-    let mut failed: Option<Failure> = None;
+    let mut has_failed = false;
     loop {
         let part: Vec<Job> = jobs.by_ref().take(MAX_JOBS_PER_MESSAGE).collect();
         // Their numbers are of the board's key.
@@ -156,23 +160,29 @@ pub async fn write_jobs(
         if part.is_empty() {
             return (outcomes, token);
         }
-        let written = match failed.clone() {
-            Some(failure) => Err(failure),
-            None => admitted(operations, part, options, grant).await,
-        };
-        match written {
+        if has_failed {
+            outcomes.extend(are_sums.iter().map(|_| Err(not_sent())));
+            continue;
+        }
+        match admitted(operations, part, options, grant).await {
             Ok((results, at)) => {
+                has_failed = results.iter().any(|result| matches!(result, JobResult::Failed(_)));
                 outcomes
                     .extend(results.iter().zip(are_sums).map(|(result, is_sum)| outcome_of(result, is_sum)));
                 // Later sequences of the same shards come last.
                 token.0.extend(at.0);
             }
             Err(failure) => {
+                has_failed = true;
                 outcomes.extend(are_sums.iter().map(|_| Err(failure.clone().into())));
-                failed = Some(failure);
             }
         }
     }
+}
+
+fn not_sent() -> Refused {
+    let why = "it was not sent, because a write before it in the same pipeline failed";
+    NotPublished::Unavailable(why.to_owned()).into()
 }
 
 async fn admitted(
@@ -224,16 +234,11 @@ impl WriteReply {
         definition: &Definition,
         replies: &mut Replies,
     ) -> Result<(), Refused> {
-        let changes: Vec<&ScoreChange> =
-            outcomes.iter().map(Result::as_ref).collect::<Result<_, _>>().map_err(|refused: &Refused| {
-                match outcomes {
-                    [_] => refused.clone(),
-                    _ => Refused::new(format!(
-                        "{}; other members of this command may have been written",
-                        refused.text()
-                    )),
-                }
-            })?;
+        let changes: Vec<&ScoreChange> = outcomes
+            .iter()
+            .map(Result::as_ref)
+            .collect::<Result<_, _>>()
+            .map_err(|why| told(outcomes, why))?;
         let counted = |is_counted: &dyn Fn(&ScoreChange) -> bool| {
             count(changes.iter().filter(|change| is_counted(change)).count())
         };
@@ -260,6 +265,25 @@ impl WriteReply {
     }
 }
 
+/// What is told of a command of which something was not done.
+///
+/// # Arguments
+/// `first`: why the first of its members was not written.
+fn told(outcomes: &[Outcome], first: &Refused) -> Refused {
+    let codes = |code: &str| {
+        outcomes.iter().filter_map(|outcome| outcome.as_ref().err()).all(|why| why.code() == code)
+    };
+    let written = outcomes.iter().filter(|outcome| outcome.is_ok()).count();
+    if written == 0 && codes(first.code()) {
+        return first.clone();
+    }
+    let count = outcomes.len();
+    Refused::new(format!(
+        "UNKNOWN {written} of {count} members are known to be written; of another: {}",
+        first.text()
+    ))
+}
+
 /// Whether the condition of a job held, by what it came to.
 fn condition_held(presence: Presence, compare: Compare, change: &ScoreChange) -> bool {
     let ScoreChange { before, after } = change;
@@ -267,5 +291,35 @@ fn condition_held(presence: Presence, compare: Compare, change: &ScoreChange) ->
         (Presence::New, _) => before.is_none(),
         (_, Compare::Greater | Compare::Less) => before != after,
         _ => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::types::Number;
+
+    #[test]
+    fn what_is_told_of_a_command_is_true_of_all_its_members() {
+        let score = Score::of_numbers(&[Number::Integer(1)]).expect("a score");
+        let done = || Ok(ScoreChange { before: None, after: Some(score.clone()) });
+        let failed = |text: &'static str| Err(Refused::new(text));
+        for (outcomes, expect) in [
+            (vec![failed("ERR a")], "ERR a"),
+            (vec![failed("TRYAGAIN a"), failed("TRYAGAIN b")], "TRYAGAIN a"),
+            (vec![done(), failed("ERR a")], "UNKNOWN 1 of 2 members"),
+            (vec![failed("TRYAGAIN a"), done(), done()], "UNKNOWN 2 of 3 members"),
+            (vec![failed("ERR a"), failed("UNKNOWN b")], "UNKNOWN 0 of 2 members"),
+            (vec![failed("UNKNOWN b")], "UNKNOWN b"),
+        ] {
+            let mut replies = Replies::default();
+            let told = WriteReply::New.write(&outcomes, &made_definition(), &mut replies);
+            let told = told.expect_err("some of it failed");
+            assert!(told.text().starts_with(expect), "{}", told.text());
+            assert_eq!(replies.len(), 0);
+        }
+        let mut replies = Replies::default();
+        let told = WriteReply::New.write(&[done(), done()], &made_definition(), &mut replies);
+        assert_eq!((told, replies.bytes()), (Ok(()), b":2\r\n".to_vec()));
     }
 }

@@ -161,7 +161,6 @@ const ABSENT: &[&str] = &[
     "touch",
     "ttl",
     "unsubscribe",
-    "unwatch",
     "waitaof",
     "watch",
     "xadd",
@@ -196,9 +195,9 @@ pub fn why_absent(name: &str) -> Option<&'static str> {
         "eval" | "eval_ro" | "evalsha" | "evalsha_ro" | "fcall" | "fcall_ro" | "function" | "script" => {
             "there are no scripts"
         }
-        "watch" | "unwatch" => {
-            "writes depend on no earlier read: ZADD has NX, XX, GT and LT, and ZINCRBY adds"
-        }
+        "watch" => "writes depend on no earlier read: ZADD has NX, XX, GT and LT, and ZINCRBY adds",
+        "expire" | "expireat" | "pexpire" | "pexpireat" | "expiretime" | "pexpiretime" | "ttl" | "pttl"
+        | "persist" => "a board does not end by itself: DEL drops it, and its windows and seasons end",
         "flushall" | "flushdb" => "DEL drops boards one by one",
         _ => return None,
     })

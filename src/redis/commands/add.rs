@@ -2,10 +2,23 @@
 
 use crate::job::{Compare, Presence};
 use crate::redis::commands::command::{Add, Command, Write};
-use crate::redis::commands::words::Words;
+use crate::redis::commands::words::{Words, is};
 use crate::redis::frames::Arguments;
 use crate::redis::number;
 use crate::redis::refused::Refused;
+
+/// The most members of one command.
+const MEMBERS_MAX: usize = 65_536;
+const FLAGS: [&str; 6] = ["NX", "XX", "GT", "LT", "CH", "INCR"];
+
+/// # Errors
+/// When there are so many that they take long, and much memory, together.
+fn check_members(members: usize) -> Result<(), Refused> {
+    if members <= MEMBERS_MAX {
+        return Ok(());
+    }
+    Err(Refused::new(format!("ERR a command may write {MEMBERS_MAX} members: send them in parts")))
+}
 
 /// `ZADD key [NX|XX] [GT|LT] [CH] [INCR] score member [score member ...]`
 pub fn zadd(arguments: Arguments<'_>) -> Result<Command<'_>, Refused> {
@@ -14,15 +27,9 @@ pub fn zadd(arguments: Arguments<'_>) -> Result<Command<'_>, Refused> {
     let (mut new, mut existing, mut greater, mut less) = (false, false, false, false);
     let (mut counts_changed, mut increment) = (false, false);
     loop {
-        let flag = [
-            (&mut new, "NX"),
-            (&mut existing, "XX"),
-            (&mut greater, "GT"),
-            (&mut less, "LT"),
-            (&mut counts_changed, "CH"),
-            (&mut increment, "INCR"),
-        ];
-        let Some((flag, _)) = flag.into_iter().find(|(_, word)| words.take_if(word, 0)) else { break };
+        let flags = [&mut new, &mut existing, &mut greater, &mut less, &mut counts_changed, &mut increment];
+        let flag = flags.into_iter().zip(FLAGS).find(|(_, word)| words.take_if(word, 0));
+        let Some((flag, _)) = flag else { break };
         *flag = true;
     }
     if words.left() == 0 || !words.left().is_multiple_of(2) {
@@ -37,6 +44,7 @@ pub fn zadd(arguments: Arguments<'_>) -> Result<Command<'_>, Refused> {
     if increment && words.left() > 2 {
         return Err(Refused::new("ERR INCR option supports a single increment-element pair"));
     }
+    check_members(words.left() / 2)?;
     let mut pairs = Vec::with_capacity(words.left() / 2);
     while words.left() > 0 {
         let score = number::score(words.take()?).ok_or_else(Refused::no_float)?;
@@ -58,8 +66,12 @@ pub fn zadd(arguments: Arguments<'_>) -> Result<Command<'_>, Refused> {
 /// `ZINCRBY key increment member`
 pub fn zincrby(arguments: Arguments<'_>) -> Result<Command<'_>, Refused> {
     let mut words = Words::after(arguments, 1);
-    let key = words.take()?;
-    let score = number::score(words.take()?).ok_or_else(Refused::no_float)?;
+    let (key, step) = (words.take()?, words.take()?);
+    // Redis reads them as it does those of `ZADD`, and misses the score.
+    if FLAGS.iter().any(|flag| is(step, flag)) {
+        return Err(Refused::syntax());
+    }
+    let score = number::score(step).ok_or_else(Refused::no_float)?;
     let add = Add {
         presence: Presence::Any,
         compare: Compare::Any,
@@ -73,7 +85,9 @@ pub fn zincrby(arguments: Arguments<'_>) -> Result<Command<'_>, Refused> {
 /// `ZREM key member [member ...]`
 pub fn zrem(arguments: Arguments<'_>) -> Result<Command<'_>, Refused> {
     let mut words = Words::after(arguments, 1);
-    Ok(Command::Write(words.take()?, Write::Remove(words.rest())))
+    let key = words.take()?;
+    check_members(words.left())?;
+    Ok(Command::Write(key, Write::Remove(words.rest())))
 }
 
 #[cfg(test)]
@@ -118,11 +132,23 @@ mod tests {
             ("ZADD k x a", "ERR value is not a valid float"),
             ("ZADD k 1 a nan b", "ERR value is not a valid float"),
             ("ZINCRBY k x a", "ERR value is not a valid float"),
+            ("ZINCRBY k NX a", "ERR syntax error"),
             ("ZINCRBY k 1", "ERR wrong number of arguments for 'zincrby' command"),
             ("ZREM k", "ERR wrong number of arguments for 'zrem' command"),
         ] {
             assert_eq!(refused(request), expect, "{request}");
         }
+    }
+
+    #[test]
+    fn a_command_of_too_many_members_is_refused_with_what_to_do() {
+        let members: Vec<String> = (0..=MEMBERS_MAX).map(|number| format!("m{number}")).collect();
+        let pairs: Vec<String> = members.iter().map(|member| format!("1 {member}")).collect();
+        for (command, words) in [("ZREM", &members), ("ZADD", &pairs)] {
+            let told = refused(&format!("{command} k {}", words.join(" ")));
+            assert_eq!(told, "ERR a command may write 65536 members: send them in parts");
+        }
+        parsed(&format!("ZREM k {}", members[1..].join(" ")), |_| ());
     }
 
     #[test]

@@ -43,6 +43,7 @@ pub enum Connection<'b> {
     Info(Vec<&'b [u8]>),
     ConfigGet(Vec<&'b [u8]>),
     Time,
+    Unwatch,
     /// For so many replicas.
     Wait(i64),
 }
@@ -50,6 +51,8 @@ pub enum Connection<'b> {
 /// A token, whoever the client says it is.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Authentication<'b> {
+    /// Whether it says who it is.
+    pub has_user: bool,
     pub token: &'b [u8],
 }
 
@@ -111,21 +114,20 @@ pub enum Read<'b> {
     Scores(Vec<&'b [u8]>),
     Card,
     Count(Selection<'b>),
-    Rank {
-        member: &'b [u8],
-        descending: bool,
-        with_score: bool,
-    },
+    Rank { member: &'b [u8], descending: bool, with_score: bool },
     Range(RangeOf<'b>),
-    /// All entries at once: from cursor 0, those whose members match the pattern.
-    Scan {
-        cursor: u64,
-        pattern: Option<&'b [u8]>,
-    },
-    Random {
-        count: Option<RandomCount>,
-        with_scores: bool,
-    },
+    Scan(EntryScan<'b>),
+    Random { count: Option<RandomCount>, with_scores: bool },
+}
+
+/// Entries in parts: those whose members match a pattern.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EntryScan<'b> {
+    /// How many entries are passed over, from the least score up.
+    pub cursor: u64,
+    pub pattern: Option<&'b [u8]>,
+    /// How many are to be looked at; it may be more.
+    pub count: u64,
 }
 
 /// How many members are drawn.

@@ -49,7 +49,7 @@ pub fn auth(arguments: Arguments<'_>) -> Parsed<'_> {
         return Err(Refused::syntax());
     }
     let token = words.pop().ok_or_else(Refused::syntax)?;
-    about(Connection::Auth(Authentication { token }))
+    about(Connection::Auth(Authentication { has_user: !words.is_empty(), token }))
 }
 
 /// `HELLO [protover [AUTH username password] [SETNAME clientname]]`
@@ -68,11 +68,11 @@ pub fn hello(arguments: Arguments<'_>) -> Parsed<'_> {
     while words.left() > 0 {
         if words.take_if("AUTH", 2) {
             words.take()?;
-            authentication = Some(Authentication { token: words.take()? });
+            authentication = Some(Authentication { has_user: true, token: words.take()? });
         } else if words.take_if("SETNAME", 1) {
             name = Some(checked_name(words.take()?)?);
         } else {
-            return Err(Refused::new("ERR Syntax error in HELLO option"));
+            return Err(Refused::option("HELLO", words.take()?));
         }
     }
     about(Connection::Hello { protocol, authentication, name })
@@ -103,7 +103,15 @@ pub fn client(arguments: Arguments<'_>) -> Parsed<'_> {
         "getname" => ClientCommand::GetName,
         "setname" => ClientCommand::SetName(checked_name(words.take()?)?),
         "info" => ClientCommand::Info,
-        "list" => ClientCommand::List,
+        "list" if more == 0 => ClientCommand::List,
+        // Connections of other types are not here.
+        "list" => {
+            if !(words.take_if("TYPE", 1) && words.take_if("NORMAL", 0)) {
+                return Err(Refused::syntax());
+            }
+            words.end()?;
+            ClientCommand::List
+        }
         "no-evict" | "no-touch" => {
             let word = words.take()?;
             if !is(word, "on") && !is(word, "off") {
@@ -115,7 +123,13 @@ pub fn client(arguments: Arguments<'_>) -> Parsed<'_> {
     }))
 }
 
+/// The longest name of a client, in bytes: it is kept for as long as its connection is open.
+const NAME_BYTES_MAX: usize = 256;
+
 fn checked_name(name: &[u8]) -> Result<&[u8], Refused> {
+    if name.len() > NAME_BYTES_MAX {
+        return Err(Refused::new(format!("ERR a client's name may have {NAME_BYTES_MAX} bytes")));
+    }
     if name.iter().all(u8::is_ascii_graphic) {
         return Ok(name);
     }
@@ -145,9 +159,16 @@ pub fn command(arguments: Arguments<'_>) -> Parsed<'_> {
     }))
 }
 
+/// More sections than there are: each is looked for.
+const SECTIONS_MAX: usize = 100;
+
 /// `INFO [section ...]`
 pub fn info(arguments: Arguments<'_>) -> Parsed<'_> {
-    about(Connection::Info(Words::after(arguments, 1).rest()))
+    let sections = Words::after(arguments, 1).rest();
+    if sections.len() > SECTIONS_MAX {
+        return Err(Refused::syntax());
+    }
+    about(Connection::Info(sections))
 }
 
 /// `CONFIG GET parameter [parameter ...]`
@@ -161,6 +182,11 @@ pub fn config(arguments: Arguments<'_>) -> Parsed<'_> {
         return Err(Refused::arity("config|get"));
     }
     about(Connection::ConfigGet(words.rest()))
+}
+
+/// `UNWATCH`
+pub fn unwatch(_: Arguments<'_>) -> Parsed<'_> {
+    about(Connection::Unwatch)
 }
 
 /// `TIME`
@@ -205,7 +231,8 @@ mod tests {
         for (request, expect) in [
             ("HELLO 4", "NOPROTO unsupported protocol version"),
             ("HELLO x", "ERR Protocol version is not an integer or out of range"),
-            ("HELLO 3 AUTH x", "ERR Syntax error in HELLO option"),
+            ("HELLO 3 AUTH x", "ERR Syntax error in HELLO option 'AUTH'"),
+            ("HELLO 3 FOO", "ERR Syntax error in HELLO option 'FOO'"),
         ] {
             assert_eq!(refused(request), expect);
         }
@@ -218,6 +245,8 @@ mod tests {
             ("CLIENT KILL x", "ERR unknown subcommand 'KILL'. Try CLIENT HELP."),
             ("CLIENT SETNAME", "ERR wrong number of arguments for 'client|setname' command"),
             ("CLIENT NO-EVICT maybe", "ERR syntax error"),
+            ("CLIENT LIST ID 7", "ERR syntax error"),
+            ("CLIENT LIST TYPE normal x", "ERR syntax error"),
             ("COMMAND X", "ERR unknown subcommand 'X'. Try COMMAND HELP."),
             ("CONFIG SET a b", "ERR unknown subcommand 'SET'. Try CONFIG HELP."),
             ("CONFIG GET", "ERR wrong number of arguments for 'config|get' command"),
@@ -227,6 +256,15 @@ mod tests {
             ("WAIT 1 -1", "ERR timeout is negative"),
         ] {
             assert_eq!(refused(request), expect, "{request}");
+        }
+    }
+
+    #[test]
+    fn a_name_is_short() {
+        let name = "n".repeat(NAME_BYTES_MAX);
+        parsed(&format!("CLIENT SETNAME {name}"), |_| ());
+        for request in [format!("CLIENT SETNAME {name}n"), format!("HELLO 3 SETNAME {name}n")] {
+            assert_eq!(refused(&request), "ERR a client's name may have 256 bytes");
         }
     }
 

@@ -59,7 +59,7 @@ pub fn del(arguments: Arguments<'_>) -> Result<Command<'_>, Refused> {
 
 /// `KEYS pattern`
 pub fn keys(arguments: Arguments<'_>) -> Result<Command<'_>, Refused> {
-    Ok(Command::Keyspace(Keyspace::Keys(Words::after(arguments, 1).pattern()?)))
+    Ok(Command::Keyspace(Keyspace::Keys(Words::after(arguments, 1).take()?)))
 }
 
 /// `DBSIZE`
@@ -70,16 +70,13 @@ pub fn dbsize(_: Arguments<'_>) -> Result<Command<'_>, Refused> {
 /// `SCAN cursor [MATCH pattern] [COUNT count] [TYPE type]`
 pub fn scan(arguments: Arguments<'_>) -> Result<Command<'_>, Refused> {
     let mut words = Words::after(arguments, 1);
-    let cursor = number::integer(words.take()?).ok_or_else(|| Refused::new("ERR invalid cursor"))?;
+    let cursor = number::cursor(words.take()?).ok_or_else(|| Refused::new("ERR invalid cursor"))?;
     let mut scan = Scan { cursor, pattern: None, count: SCAN_COUNT, of_type: None };
     while words.left() > 0 {
         if words.take_if("MATCH", 1) {
-            scan.pattern = Some(words.pattern()?);
+            scan.pattern = Some(words.take()?);
         } else if words.take_if("COUNT", 1) {
-            scan.count = u64::try_from(words.integer()?)
-                .ok()
-                .filter(|count| *count > 0)
-                .ok_or_else(Refused::syntax)?;
+            scan.count = words.scan_count()?;
         } else if words.take_if("TYPE", 1) {
             scan.of_type = Some(words.take()?);
         } else {
@@ -111,10 +108,12 @@ mod tests {
             scan("SCAN 18446744073709551615 count 5 match a*"),
             "18446744073709551615 Some(\"a*\") 5 None"
         );
+        assert_eq!(scan("SCAN +00"), "0 None 10 None");
+        assert_eq!(scan("SCAN -1"), "18446744073709551615 None 10 None");
         assert_eq!(scan("SCAN 0 TYPE zset"), "0 None 10 Some(\"zset\")");
         for (request, expect) in [
             ("SCAN x", "ERR invalid cursor"),
-            ("SCAN -1", "ERR invalid cursor"),
+            ("SCAN 1x", "ERR invalid cursor"),
             ("SCAN 0 COUNT 0", "ERR syntax error"),
             ("SCAN 0 COUNT x", "ERR value is not an integer or out of range"),
             ("SCAN 0 MATCH", "ERR syntax error"),

@@ -19,7 +19,8 @@ mod words;
 
 pub use absent::{is_of_redis, why_absent};
 pub use command::{
-    Add, Authentication, ClientCommand, Command, CommandQuery, Connection, Keyspace, LexBound, PopReply,
-    Popping, RandomCount, RangeOf, Read, Scan, ScoreBound, Selection, Taking, TransactionStep, Write,
+    Add, Authentication, ClientCommand, Command, CommandQuery, Connection, EntryScan, Keyspace, LexBound,
+    PopReply, Popping, RandomCount, RangeOf, Read, Scan, ScoreBound, Selection, Taking, TransactionStep,
+    Write,
 };
 pub use table::{COMMANDS, Needs, Spec, find};

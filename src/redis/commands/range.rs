@@ -1,6 +1,8 @@
 //! Commands that read a board: by member, by index, by score, by id.
 
-use crate::redis::commands::command::{Command, LexBound, RandomCount, RangeOf, Read, ScoreBound, Selection};
+use crate::redis::commands::command::{
+    Command, EntryScan, LexBound, RandomCount, RangeOf, Read, ScoreBound, Selection,
+};
 use crate::redis::commands::words::Words;
 use crate::redis::frames::Arguments;
 use crate::redis::number;
@@ -27,11 +29,11 @@ fn range(arguments: Arguments<'_>, by: Option<By>, descending: Option<bool>) -> 
             with_scores = true;
         } else if words.take_if("LIMIT", 2) {
             limit = Some((words.integer()?, words.integer()?));
-        } else if descending.is_none() && words.take_if("REV", 0) {
+        } else if reverse.is_none() && words.take_if("REV", 0) {
             reverse = Some(true);
-        } else if by.is_none() && words.take_if("BYLEX", 0) {
+        } else if chosen.is_none() && words.take_if("BYLEX", 0) {
             chosen = Some(By::Lex);
-        } else if by.is_none() && words.take_if("BYSCORE", 0) {
+        } else if chosen.is_none() && words.take_if("BYSCORE", 0) {
             chosen = Some(By::Score);
         } else {
             return Err(Refused::syntax());
@@ -74,7 +76,7 @@ fn score_bound(text: &[u8]) -> Result<ScoreBound, Refused> {
         [b'(', rest @ ..] => (true, rest),
         text => (false, text),
     };
-    let value = number::score(text).ok_or_else(Refused::no_score_bound)?;
+    let value = number::bound(text).ok_or_else(Refused::no_score_bound)?;
     Ok(ScoreBound { value, exclusive })
 }
 
@@ -173,20 +175,18 @@ fn rank(arguments: Arguments<'_>, descending: bool) -> Result<Command<'_>, Refus
 pub fn zscan(arguments: Arguments<'_>) -> Result<Command<'_>, Refused> {
     let mut words = Words::after(arguments, 1);
     let (key, cursor) = (words.take()?, words.take()?);
-    let cursor = number::integer(cursor).ok_or_else(|| Refused::new("ERR invalid cursor"))?;
-    let mut pattern = None;
+    let cursor = number::cursor(cursor).ok_or_else(|| Refused::new("ERR invalid cursor"))?;
+    let mut scan = EntryScan { cursor, pattern: None, count: 0 };
     while words.left() > 0 {
         if words.take_if("MATCH", 1) {
-            pattern = Some(words.pattern()?);
+            scan.pattern = Some(words.take()?);
         } else if words.take_if("COUNT", 1) {
-            if words.integer()? < 1 {
-                return Err(Refused::syntax());
-            }
+            scan.count = words.scan_count()?;
         } else {
             return Err(Refused::syntax());
         }
     }
-    Ok(Command::Read(key, Read::Scan { cursor, pattern }))
+    Ok(Command::Read(key, Read::Scan(scan)))
 }
 
 /// `ZRANDMEMBER key [count [WITHSCORES]]`
@@ -199,8 +199,14 @@ pub fn zrandmember(arguments: Arguments<'_>) -> Result<Command<'_>, Refused> {
     let count = words.integer()?;
     let with_scores = words.take_if("WITHSCORES", 0);
     words.end()?;
+    if count == i64::MIN {
+        let (least, most) = (-i64::MAX, i64::MAX);
+        return Err(Refused::new(format!(
+            "ERR value is out of range, value must between {least} and {most}"
+        )));
+    }
     // Twice as many values must be countable.
-    if count.unsigned_abs() > i64::MAX.unsigned_abs() / 2 {
+    if with_scores && count.unsigned_abs() > i64::MAX.unsigned_abs() / 2 {
         return Err(Refused::new("ERR value is out of range"));
     }
     let count = match u64::try_from(count) {
@@ -253,6 +259,8 @@ mod tests {
             ("ZREVRANGEBYLEX k + (a LIMIT 2 3", "(a..+ true Some((2, 3)) false"),
             ("ZRANGE k [b - BYLEX REV", "-..[b true None false"),
             ("ZRANGEBYLEX k [ (", "[..( false None false"),
+            ("ZRANGEBYSCORE k \"\" 1e400", "0..inf false None false"),
+            ("ZRANGEBYSCORE k ( \" 1\"", "(0..1 false None false"),
         ] {
             assert_eq!(range_of(request), expect, "{request}");
         }
@@ -286,7 +294,14 @@ mod tests {
             ("ZSCAN k 0 COUNT 0", "ERR syntax error"),
             ("ZRANDMEMBER k x", "ERR value is not an integer or out of range"),
             ("ZRANDMEMBER k 1 x", "ERR syntax error"),
-            ("ZRANDMEMBER k -9223372036854775808", "ERR value is out of range"),
+            (
+                "ZRANDMEMBER k -9223372036854775808",
+                "ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807",
+            ),
+            ("ZRANDMEMBER k -9223372036854775807 WITHSCORES", "ERR value is out of range"),
+            ("ZRANGE k 0 1 REV REV", "ERR syntax error"),
+            ("ZRANGE k 0 1 BYSCORE BYSCORE", "ERR syntax error"),
+            ("ZRANGE k 0 1 BYLEX BYSCORE", "ERR syntax error"),
         ] {
             assert_eq!(refused(request), expect, "{request}");
         }

@@ -8,6 +8,7 @@ use crate::access::Scope;
 use crate::redis::commands::command::Command;
 use crate::redis::commands::{add, connection, keyspace, range, take, transaction};
 use crate::redis::frames::Arguments;
+use crate::redis::number;
 use crate::redis::refused::Refused;
 
 /// A command, and all that is said of it.
@@ -32,20 +33,36 @@ pub struct KeyPlaces {
     /// Negative: from the end.
     pub last: i64,
     pub step: i64,
+    /// Which argument says how many keys follow it, instead; 0: none.
+    count_at: usize,
 }
 
 impl KeyPlaces {
-    const NONE: Self = Self { first: 0, last: 0, step: 0 };
-    const FIRST: Self = Self { first: 1, last: 1, step: 1 };
+    const NONE: Self = Self { first: 0, last: 0, step: 0, count_at: 0 };
+    const FIRST: Self = Self { first: 1, last: 1, step: 1, count_at: 0 };
     /// Behind a subcommand.
-    const SECOND: Self = Self { first: 2, last: 2, step: 1 };
-    const ALL: Self = Self { first: 1, last: -1, step: 1 };
+    const SECOND: Self = Self { first: 2, last: 2, step: 1, count_at: 0 };
+    const ALL: Self = Self { first: 1, last: -1, step: 1, count_at: 0 };
+    /// As many as the first argument says.
+    const COUNTED: Self = Self { first: 0, last: 0, step: 0, count_at: 1 };
+
+    /// Whether an argument says how many keys there are.
+    pub fn are_counted(self) -> bool {
+        self.count_at > 0
+    }
 
     /// The keys among a command's words, its name first.
-    pub fn among<W>(self, words: &[W]) -> impl Iterator<Item = &W> {
-        let first = usize::try_from(self.first).unwrap_or_default();
-        let last = usize::try_from(self.last).unwrap_or(words.len().saturating_sub(1));
-        let count = if first == 0 { 0 } else { (last + 1).saturating_sub(first) };
+    pub fn among<W: AsRef<[u8]>>(self, words: &[W]) -> impl Iterator<Item = &W> {
+        let (first, count) = if self.count_at == 0 {
+            let first = usize::try_from(self.first).unwrap_or_default();
+            let last = usize::try_from(self.last).unwrap_or(words.len().saturating_sub(1));
+            (first, if first == 0 { 0 } else { (last + 1).saturating_sub(first) })
+        } else {
+            let count = words.get(self.count_at).and_then(|count| number::integer::<usize>(count.as_ref()));
+            let first = self.count_at + 1;
+            // Fewer than it says are none.
+            (first, count.filter(|count| *count <= words.len().saturating_sub(first)).unwrap_or_default())
+        };
         words.iter().skip(first).take(count)
     }
 }
@@ -88,6 +105,16 @@ impl Spec {
         if fits { Ok(()) } else { Err(Refused::arity(self.name)) }
     }
 
+    /// Whether it waits for `EXEC` behind a `MULTI`.
+    pub fn waits_for_exec(&self) -> bool {
+        !matches!(self.name, "multi" | "exec" | "discard" | "quit" | "reset")
+    }
+
+    /// Whether it changes what is kept.
+    pub fn writes(&self) -> bool {
+        matches!(self.needs, Needs::Token(Scope::Write | Scope::Admin))
+    }
+
     /// What `COMMAND` says of it.
     pub fn flags(&self) -> Vec<&'static str> {
         let mut flags = match self.needs {
@@ -97,6 +124,9 @@ impl Spec {
         };
         if self.group == Group::SortedSet && self.arity > 0 {
             flags.push("fast");
+        }
+        if self.keys.are_counted() {
+            flags.push("movablekeys");
         }
         flags
     }
@@ -109,6 +139,7 @@ const NONE: KeyPlaces = KeyPlaces::NONE;
 const FIRST: KeyPlaces = KeyPlaces::FIRST;
 const ALL: KeyPlaces = KeyPlaces::ALL;
 const SECOND: KeyPlaces = KeyPlaces::SECOND;
+const COUNTED: KeyPlaces = KeyPlaces::COUNTED;
 
 macro_rules! commands {
     ($(
@@ -152,15 +183,16 @@ pub const COMMANDS: &[Spec] = commands! {
     "scan" -2 NONE READ, Generic "2.8.0" keyspace::scan: "Boards with entries, in parts";
     "select" 2 NONE READ, Connection "1.0.0" connection::select: "There is one database, 0";
     "time" 1 NONE READ, Server "2.6.0" connection::time: "The node's clock";
-    "type" 2 FIRST READ, Generic "1.0.0" keyspace::type_of: "zset for a board with entries, otherwise none";
+    "type" 2 FIRST READ, Generic "1.0.0" keyspace::type_of: "zset for a board with entries; board if it is no sorted set; otherwise none";
     "unlink" -2 ALL ADMIN, Generic "4.0.0" keyspace::del: "As DEL";
+    "unwatch" 1 NONE READ, Transactions "2.2.0" connection::unwatch: "Does nothing: there is no WATCH";
     "wait" 3 NONE READ, Generic "3.0.0" connection::wait: "Returns what it was asked for: a write is safe when it is replied to";
     "zadd" -4 FIRST WRITE, SortedSet "1.2.0" add::zadd: "Sets scores, or adds to one";
     "zcard" 2 FIRST READ, SortedSet "1.2.0" range::zcard: "The number of entries";
     "zcount" 4 FIRST READ, SortedSet "2.0.0" range::zcount: "The number of entries between two scores";
     "zincrby" 4 FIRST WRITE, SortedSet "1.2.0" add::zincrby: "Adds to a score";
     "zlexcount" 4 FIRST READ, SortedSet "2.8.9" range::zlexcount: "The number of entries between two members, of equal scores";
-    "zmpop" -4 NONE WRITE, SortedSet "7.0.0" take::zmpop: "Takes entries from an end of the first board that has any";
+    "zmpop" -4 COUNTED WRITE, SortedSet "7.0.0" take::zmpop: "Takes entries from an end of the first board that has any";
     "zmscore" -3 FIRST READ, SortedSet "6.2.0" range::zmscore: "The scores of members";
     "zpopmax" -2 FIRST WRITE, SortedSet "5.0.0" take::zpopmax: "Takes the entries with the greatest scores";
     "zpopmin" -2 FIRST WRITE, SortedSet "5.0.0" take::zpopmin: "Takes the entries with the least scores";
@@ -177,7 +209,7 @@ pub const COMMANDS: &[Spec] = commands! {
     "zrevrangebylex" -4 FIRST READ, SortedSet "2.8.9" range::zrevrangebylex: "Entries between two members, of equal scores, backwards";
     "zrevrangebyscore" -4 FIRST READ, SortedSet "2.2.0" range::zrevrangebyscore: "Entries between two scores, backwards";
     "zrevrank" -3 FIRST READ, SortedSet "2.0.0" range::zrevrank: "A member's index from the greatest score down";
-    "zscan" -3 FIRST READ, SortedSet "2.8.0" range::zscan: "All entries whose members match a pattern, at once: the cursor is 0 again";
+    "zscan" -3 FIRST READ, SortedSet "2.8.0" range::zscan: "Entries whose members match a pattern, in parts";
     "zscore" 3 FIRST READ, SortedSet "1.2.0" range::zscore: "A member's score";
 };
 
@@ -200,10 +232,19 @@ pub mod tests {
     use super::*;
     use crate::redis::frames::RequestReader;
 
+    /// Longer commands of a test are sent as arrays.
+    const INLINE_BYTES: usize = 1 << 10;
+
     fn with<A>(request: &str, then: impl FnOnce(Result<Command<'_>, Refused>) -> A) -> A {
         let mut reader = RequestReader::default();
-        reader.room().extend_from_slice(format!("{request}\r\n").as_bytes());
-        let request = reader.next(1 << 20).expect("a request").expect("all of it");
+        let mut sent = format!("{request}\r\n");
+        if sent.len() > INLINE_BYTES {
+            let words: Vec<&str> = request.split(' ').collect();
+            sent = format!("*{}\r\n", words.len());
+            sent.extend(words.iter().map(|word| format!("${}\r\n{word}\r\n", word.len())));
+        }
+        reader.room().extend_from_slice(sent.as_bytes());
+        let request = reader.next(8 << 20).expect("a request").expect("all of it");
         let arguments = reader.arguments(&request);
         let spec = find(arguments.get(0).expect("a name")).expect("a command");
         then(spec.check_arity(arguments.len()).and_then(|()| (spec.parse)(arguments)))
@@ -244,6 +285,9 @@ pub mod tests {
         assert_eq!(keys("DEL a b c"), "a,b,c");
         assert_eq!(keys("PING a"), "");
         assert_eq!(keys("DEL"), "");
+        assert_eq!(keys("ZMPOP 2 a b MIN"), "a,b");
+        assert_eq!(keys("ZMPOP 9 a b MIN"), "");
+        assert_eq!(keys("ZMPOP x a b MIN"), "");
     }
 
     #[test]

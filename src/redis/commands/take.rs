@@ -41,11 +41,13 @@ pub fn zpopmax(arguments: Arguments<'_>) -> Result<Command<'_>, Refused> {
 fn pop(arguments: Arguments<'_>, greatest: bool) -> Result<Command<'_>, Refused> {
     let mut words = Words::after(arguments, 1);
     let key = words.take()?;
-    let count = if words.left() == 0 { None } else { Some(words.integer()?) };
+    let count = if words.left() == 0 { None } else { Some(words.take()?) };
     words.end()?;
     let reply = if count.is_some() { PopReply::Several } else { PopReply::One };
-    let count = u64::try_from(count.unwrap_or(1))
-        .map_err(|_| Refused::new("ERR value is out of range, must be positive"))?;
+    // Of 63 bits, as other integers.
+    let positive = |text| number::integer::<i64>(text).and_then(|count| u64::try_from(count).ok());
+    let count = count.map_or(Some(1), positive);
+    let count = count.ok_or_else(|| Refused::new("ERR value is out of range, must be positive"))?;
     Ok(Command::Take(Taking::Pop(Popping { keys: vec![key], greatest, count, reply })))
 }
 
@@ -96,7 +98,7 @@ mod tests {
     fn bad_counts_are_refused_in_the_words_of_redis() {
         for (request, expect) in [
             ("ZPOPMIN k -1", "ERR value is out of range, must be positive"),
-            ("ZPOPMIN k x", "ERR value is not an integer or out of range"),
+            ("ZPOPMIN k x", "ERR value is out of range, must be positive"),
             ("ZPOPMIN k 1 2", "ERR syntax error"),
             ("ZMPOP 0 k MIN", "ERR numkeys should be greater than 0"),
             ("ZMPOP x k MIN", "ERR numkeys should be greater than 0"),

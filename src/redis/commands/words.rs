@@ -4,9 +4,6 @@ use crate::redis::frames::Arguments;
 use crate::redis::number;
 use crate::redis::refused::Refused;
 
-/// The longest pattern of `KEYS`, `SCAN` and `ZSCAN`.
-const PATTERN_BYTES_MAX: usize = 1_024;
-
 /// The arguments behind a command's name.
 pub struct Words<'b> {
     arguments: Arguments<'b>,
@@ -32,16 +29,6 @@ impl<'b> Words<'b> {
         Ok(word)
     }
 
-    /// # Errors
-    /// When it is so long that looking for what it matches would hold up others.
-    pub fn pattern(&mut self) -> Result<&'b [u8], Refused> {
-        let pattern = self.take()?;
-        if pattern.len() > PATTERN_BYTES_MAX {
-            return Err(Refused::new("ERR a pattern has at most 1024 bytes"));
-        }
-        Ok(pattern)
-    }
-
     /// Takes a word in whatever case, if it is next and so many follow it.
     pub fn take_if(&mut self, word: &str, followed_by: usize) -> bool {
         let is_next = self.arguments.get(self.at).is_some_and(|next| is(next, word));
@@ -54,6 +41,14 @@ impl<'b> Words<'b> {
     /// When it is no integer.
     pub fn integer(&mut self) -> Result<i64, Refused> {
         number::integer(self.take()?).ok_or_else(Refused::no_integer)
+    }
+
+    /// How many a scan is to look at.
+    ///
+    /// # Errors
+    /// When it is no number, or less than one.
+    pub fn scan_count(&mut self) -> Result<u64, Refused> {
+        u64::try_from(self.integer()?).ok().filter(|count| *count > 0).ok_or_else(Refused::syntax)
     }
 
     /// All that are left.

@@ -3,5 +3,5 @@
 mod replies;
 mod requests;
 
-pub use replies::{Protocol, Replies};
+pub use replies::{Mark, Protocol, Replies};
 pub use requests::{Arguments, OwnedArguments, ProtocolError, RequestReader};

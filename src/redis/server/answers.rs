@@ -1,8 +1,11 @@
 //! Commands about the connection and the service.
 
+use std::collections::BTreeSet;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::redis::boards::{Asking, board_count, matches};
+use crate::access::Scope;
+use crate::operations::InProgress;
+use crate::redis::boards::{Asking, LOOKUP, Pace, Pattern, Peer, board_count};
 use crate::redis::commands::{
     Authentication, COMMANDS, ClientCommand, CommandQuery, Connection, Needs, Spec, find,
 };
@@ -16,11 +19,12 @@ use crate::redis::server::session::{Allowed, Session};
 /// Answers a command about the connection or the service.
 ///
 /// # Errors
-/// When it is refused. Nothing is written to the replies then.
+/// When it is refused. What was written to the replies is to be forgotten then.
 pub async fn answer(
     service: &Service,
     session: &mut Session,
     allowed: &Allowed,
+    (peer, unsent): (&dyn Peer, &InProgress),
     command: &Connection<'_>,
     replies: &mut Replies,
 ) -> Result<Flow, Refused> {
@@ -36,7 +40,7 @@ pub async fn answer(
             replies.protocol = session.protocol;
             replies.word("RESET");
         }
-        Connection::Select(0) => replies.ok(),
+        Connection::Select(0) | Connection::Unwatch => replies.ok(),
         Connection::Select(_) => return Err(Refused::new("ERR DB index is out of range")),
         Connection::Hello { protocol, authentication, name } => {
             hello(service, session, (*protocol, authentication.as_ref(), *name), replies)?;
@@ -46,15 +50,16 @@ pub async fn answer(
             replies.ok();
         }
         Connection::Client(command) => client(service, session, allowed, command, replies),
-        Connection::Command(query) => commands(query, replies)?,
-        Connection::Info(sections) => {
-            let grant = allowed.grant().map(AsRef::as_ref);
-            let asking = Asking { operations: &service.operations, grant, written: &session.written };
-            // A node that cannot read its boards tells the rest.
-            let keys = board_count(&asking).await.unwrap_or_default();
-            replies.verbatim(&info(service, sections, keys));
+        Connection::Command(query) => {
+            commands(&session.asking(service, allowed, peer, unsent), query, replies).await?;
         }
-        Connection::ConfigGet(patterns) => config(service, patterns, replies),
+        Connection::Info(sections) => {
+            let keys = board_count(&session.asking(service, allowed, peer, unsent)).await?;
+            replies.verbatim(&info(service, sections, sees_all(allowed), keys));
+        }
+        Connection::ConfigGet(patterns) => {
+            config(service, &session.asking(service, allowed, peer, unsent), patterns, replies).await?;
+        }
         Connection::Time => {
             let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
             replies.array(2);
@@ -127,14 +132,25 @@ fn client(
         ClientCommand::Info => replies.verbatim(&session.client.line()),
         ClientCommand::List => {
             // Names and addresses of others are for those who manage the service.
-            let sees_all = allowed.grant().is_none_or(|grant| grant.allows(crate::access::Scope::Admin));
+            let manages = allowed.grant().is_none_or(|grant| grant.allows(Scope::Admin));
+            let sees_all = manages && sees_all(allowed);
             let lines = if sees_all { service.clients.lines() } else { session.client.line() };
             replies.verbatim(&lines);
         }
     }
 }
 
-fn commands(query: &CommandQuery<'_>, replies: &mut Replies) -> Result<(), Refused> {
+/// Whether the client may know what is of all boards, and of all clients.
+fn sees_all(allowed: &Allowed) -> bool {
+    allowed.grant().is_none_or(|grant| grant.allows_every_board())
+}
+
+async fn commands(
+    asking: &Asking<'_>,
+    query: &CommandQuery<'_>,
+    replies: &mut Replies,
+) -> Result<(), Refused> {
+    let mut pace = Pace::begin();
     match query {
         CommandQuery::All => {
             replies.array(COMMANDS.len());
@@ -148,8 +164,10 @@ fn commands(query: &CommandQuery<'_>, replies: &mut Replies) -> Result<(), Refus
             for name in names {
                 match find(name) {
                     Some(spec) => describe(spec, replies),
-                    None => replies.null_array(),
+                    None => replies.null(),
                 }
+                asking.count(replies)?;
+                pace.note(asking, LOOKUP).await?;
             }
         }
         CommandQuery::Docs(names) => {
@@ -166,6 +184,8 @@ fn commands(query: &CommandQuery<'_>, replies: &mut Replies) -> Result<(), Refus
                     replies.text(field);
                     replies.text(value);
                 }
+                asking.count(replies)?;
+                pace.note(asking, LOOKUP).await?;
             }
         }
         CommandQuery::GetKeys(words) => {
@@ -176,10 +196,15 @@ fn commands(query: &CommandQuery<'_>, replies: &mut Replies) -> Result<(), Refus
             }
             let keys: Vec<&[u8]> = spec.keys.among(words).copied().collect();
             if keys.is_empty() {
-                return Err(Refused::new("ERR The command has no key arguments"));
+                let why = if spec.keys.are_counted() {
+                    "ERR Invalid arguments specified for command"
+                } else {
+                    "ERR The command has no key arguments"
+                };
+                return Err(Refused::new(why));
             }
             replies.array(keys.len());
-            for key in &keys {
+            for key in keys {
                 replies.bulk(key);
             }
         }
@@ -194,7 +219,7 @@ fn describe(spec: &Spec, replies: &mut Replies) {
     replies.integer(spec.arity);
     let flags = spec.flags();
     replies.set(flags.len());
-    for flag in &flags {
+    for flag in flags {
         replies.word(flag);
     }
     replies.integer(spec.keys.first);
@@ -202,7 +227,7 @@ fn describe(spec: &Spec, replies: &mut Replies) {
     replies.integer(spec.keys.step);
     let scope = match spec.needs {
         Needs::Nothing => "@connection",
-        Needs::Token(crate::access::Scope::Read) => "@read",
+        Needs::Token(Scope::Read) => "@read",
         Needs::Token(_) => "@write",
     };
     replies.set(1);
@@ -213,7 +238,12 @@ fn describe(spec: &Spec, replies: &mut Replies) {
 }
 
 /// The parameters that clients ask for.
-fn config(service: &Service, patterns: &[&[u8]], replies: &mut Replies) {
+async fn config(
+    service: &Service,
+    asking: &Asking<'_>,
+    patterns: &[&[u8]],
+    replies: &mut Replies,
+) -> Result<(), Refused> {
     let connections = service.connections_max.to_string();
     let known = [
         ("appendfsync", "always"),
@@ -225,12 +255,16 @@ fn config(service: &Service, patterns: &[&[u8]], replies: &mut Replies) {
         ("save", ""),
         ("timeout", "0"),
     ];
-    let is_asked =
-        |name: &str| patterns.iter().any(|pattern| matches(&pattern.to_ascii_lowercase(), name.as_bytes()));
-    let told: Vec<_> = known.into_iter().filter(|(name, _)| is_asked(name)).collect();
+    let (mut told, mut pace) = (BTreeSet::new(), Pace::begin());
+    for pattern in patterns {
+        let pattern = Pattern::new(&pattern.to_ascii_lowercase())?;
+        told.extend(known.iter().filter(|(name, _)| pattern.matches(name.as_bytes())));
+        pace.note(asking, LOOKUP).await?;
+    }
     replies.map(told.len());
     for (name, value) in told {
         replies.text(name);
         replies.text(value);
     }
+    Ok(())
 }

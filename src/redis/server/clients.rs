@@ -72,6 +72,10 @@ impl Drop for OpenClient<'_> {
 }
 
 impl Client {
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
     pub fn name(&self) -> String {
         self.state.lock().name.clone()
     }

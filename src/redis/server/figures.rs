@@ -17,6 +17,8 @@ use crate::redis::commands::{COMMANDS, is_of_redis};
 const SLOW: Duration = Duration::from_millis(250);
 /// The least time between two such lines.
 const LINE_INTERVAL: Duration = Duration::from_secs(1);
+/// The same of tokens that are refused: a client that tries tokens would fill the log.
+const REFUSAL_INTERVAL: Duration = Duration::from_secs(10);
 /// Why connections are ended or turned away, as metrics name it.
 const ENDS: [&str; 7] =
     ["handshake", "http", "over_limit", "protocol", "refused", "slow_reader", "slow_request"];
@@ -25,7 +27,23 @@ const ENDS: [&str; 7] =
 pub struct Figures {
     by_command: HashMap<&'static str, CommandFigures, foldhash::fast::RandomState>,
     connections: Gauge,
-    last_line: Mutex<Option<Instant>>,
+    slow_lines: LineLimit,
+    refusal_lines: LineLimit,
+}
+
+/// Limits how often the log has a line.
+#[derive(Default)]
+struct LineLimit(Mutex<Option<Instant>>);
+
+impl LineLimit {
+    fn takes_line(&self, interval: Duration) -> bool {
+        let (mut last, now) = (self.0.lock(), Instant::now());
+        let is_due = last.is_none_or(|last| now.duration_since(last) >= interval);
+        if is_due {
+            *last = Some(now);
+        }
+        is_due
+    }
 }
 
 /// What is counted of one command.
@@ -60,8 +78,8 @@ impl Figures {
             micros: AtomicU64::new(0),
         };
         let by_command = COMMANDS.iter().map(|spec| (spec.name, of_command(spec.name))).collect();
-        let figures =
-            Self { by_command, connections: gauge!(REDIS_CONNECTIONS), last_line: Mutex::default() };
+        let (slow_lines, refusal_lines) = Default::default();
+        let figures = Self { by_command, connections: gauge!(REDIS_CONNECTIONS), slow_lines, refusal_lines };
         figures.by_command.values().for_each(|command| command.errors.increment(0));
         figures.connections.set(0.0);
         figures
@@ -77,18 +95,16 @@ impl Figures {
             figures.errors.increment(1);
             figures.failed.fetch_add(1, Ordering::Relaxed);
         }
-        if took > SLOW && self.takes_line() {
+        if took > SLOW && self.slow_lines.takes_line(LINE_INTERVAL) {
             tracing::warn!(command, seconds = took.as_secs_f64(), "a command of Redis' protocol was slow");
         }
     }
 
-    fn takes_line(&self) -> bool {
-        let (mut last, now) = (self.last_line.lock(), Instant::now());
-        let is_due = last.is_none_or(|last| now.duration_since(last) >= LINE_INTERVAL);
-        if is_due {
-            *last = Some(now);
+    /// Notes a token that is none of the service's. That its command has failed is counted besides.
+    pub fn note_refused_token(&self, client: &str) {
+        if self.refusal_lines.takes_line(REFUSAL_INTERVAL) {
+            tracing::warn!(client, "a token of a client of Redis' protocol was refused");
         }
-        is_due
     }
 
     /// Notes a command that is not here.

@@ -6,3 +6,10 @@ pub enum Flow {
     Continue,
     Close,
 }
+
+impl Flow {
+    /// Whether it goes on after both of two.
+    pub fn or(self, other: Self) -> Self {
+        if self == Self::Close { self } else { other }
+    }
+}

@@ -7,27 +7,31 @@ use crate::redis::server::service::Service;
 /// The version of Redis whose commands these are: clients look at it for what they may send.
 pub const REDIS_VERSION: &str = "7.2.0";
 
-/// The sections, and whether they are told if none is asked for.
-const SECTIONS: [(&str, bool); 7] = [
-    ("server", true),
-    ("clients", true),
-    ("persistence", true),
-    ("stats", true),
-    ("replication", true),
-    ("commandstats", false),
-    ("keyspace", true),
+/// The sections, whether they are told if none is asked for, and whether they are about all clients.
+const SECTIONS: [(&str, bool, bool); 7] = [
+    ("server", true, false),
+    ("clients", true, true),
+    ("persistence", true, false),
+    ("stats", true, true),
+    ("replication", true, false),
+    ("commandstats", false, true),
+    ("keyspace", true, false),
 ];
 
 /// The text.
 ///
 /// # Arguments
 /// - `asked`: names of sections, `default`, `all` or `everything`; none for the default.
-/// - `keys`: boards with entries.
-pub fn info(service: &Service, asked: &[&[u8]], keys: u64) -> String {
+/// - `sees_all`: whether the client may know of others.
+/// - `keys`: how many boards there are for the client.
+pub fn info(service: &Service, asked: &[&[u8]], sees_all: bool, keys: u64) -> String {
     let is_asked = |word: &str| asked.iter().any(|section| section.eq_ignore_ascii_case(word.as_bytes()));
     let (all, default) = (is_asked("all") || is_asked("everything"), asked.is_empty() || is_asked("default"));
     let mut text = String::new();
-    for (section, is_default) in SECTIONS {
+    for (section, is_default, is_of_all) in SECTIONS {
+        if is_of_all && !sees_all {
+            continue;
+        }
         if !(all || (default && is_default) || is_asked(section)) {
             continue;
         }
@@ -81,7 +85,9 @@ fn fields(service: &Service, section: &str, keys: u64) -> Vec<(String, String)> 
             });
             line.collect()
         }
-        _ if keys > 0 => vec![field("db0", &format!("keys={keys},expires=0,avg_ttl=0"))],
-        _ => Vec::new(),
+        _ => match keys {
+            0 => Vec::new(),
+            keys => vec![field("db0", &format!("keys={keys},expires=0,avg_ttl=0"))],
+        },
     }
 }

@@ -4,8 +4,8 @@ use std::fmt;
 use std::future::Future;
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::os::unix::fs::FileTypeExt as _;
-use std::path::PathBuf;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -18,8 +18,9 @@ use crate::access::ActiveTokens;
 use crate::connections::{ClientTimeouts, ConnectionPermit, SharedConnections, Tls, accept, limit_unread};
 use crate::operations::Operations;
 use crate::redis::boards::PopTurns;
+use crate::redis::server::client_stream::ClientStream;
 use crate::redis::server::clients::Clients;
-use crate::redis::server::connection::speak;
+use crate::redis::server::connection::{close, speak};
 use crate::redis::server::figures::Figures;
 use crate::redis::server::service::Service;
 use crate::redis::server::session::Session;
@@ -70,11 +71,26 @@ pub enum Listener {
 }
 
 /// The file of a socket.
-pub struct SocketFile(PathBuf);
+pub struct SocketFile {
+    path: PathBuf,
+    file: Option<FileNumber>,
+}
+
+/// The device and the number of a file.
+type FileNumber = (u64, u64);
+
+/// Which file a socket is, if there is one at a path.
+fn file_of(path: &Path) -> Option<FileNumber> {
+    let found = std::fs::symlink_metadata(path).ok()?;
+    found.file_type().is_socket().then(|| (found.dev(), found.ino()))
+}
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.0);
+        // Another one may have been put in its place.
+        if self.file.is_some() && file_of(&self.path) == self.file {
+            let _ = std::fs::remove_file(&self.path);
+        }
     }
 }
 
@@ -93,10 +109,9 @@ impl Listener {
                 )
             }),
             ListenAddress::Socket(path) => {
-                let listener = match UnixListener::bind(path) {
+                let bound = match UnixListener::bind(path) {
                     Err(error) if error.kind() == ErrorKind::AddrInUse => {
-                        let found = std::fs::symlink_metadata(path);
-                        if !found.is_ok_and(|found| found.file_type().is_socket()) {
+                        if file_of(path).is_none() {
                             return Err(refused(
                                 &error,
                                 "; what is there is no socket, and is left as it is: give another path",
@@ -111,10 +126,10 @@ impl Listener {
                     }
                     bound => bound,
                 };
-                let listener = listener.map_err(|error| {
+                let listener = bound.map_err(|error| {
                     refused(&error, "; give a path that there is no file at, in a directory that is there")
                 })?;
-                Ok(Self::Socket(listener, SocketFile(path.clone())))
+                Ok(Self::Socket(listener, SocketFile { path: path.clone(), file: file_of(path) }))
             }
         }
     }
@@ -125,7 +140,7 @@ impl Listener {
             Self::Tcp(listener) => ListenAddress::Tcp(
                 listener.local_addr().unwrap_or(SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0)),
             ),
-            Self::Socket(_, SocketFile(path)) => ListenAddress::Socket(path.clone()),
+            Self::Socket(_, SocketFile { path, .. }) => ListenAddress::Socket(path.clone()),
         }
     }
 
@@ -135,7 +150,7 @@ impl Listener {
                 let (stream, address) = listener.accept().await?;
                 Ok((Accepted::Tcp(stream.into_std()?), address.ip(), address.to_string()))
             }
-            Self::Socket(listener, SocketFile(path)) => {
+            Self::Socket(listener, SocketFile { path, .. }) => {
                 let (stream, _) = listener.accept().await?;
                 // Who can open the socket is on this machine.
                 let client = IpAddr::V4(Ipv4Addr::LOCALHOST);
@@ -243,18 +258,19 @@ struct Connection<'c> {
 impl Connection<'_> {
     async fn serve_tcp(self, stream: TcpStream, tls: Option<&Tls>) {
         let Some(tls) = tls else { return self.serve(stream).await };
-        let shaken = tokio::time::timeout(self.timeouts.header, tls.acceptor().accept(stream)).await;
+        let shaken = tokio::time::timeout(self.timeouts.header, tls.plain_acceptor().accept(stream)).await;
         match shaken {
             Ok(Ok(stream)) => self.serve(stream).await,
             Ok(Err(_)) | Err(_) => Figures::note_end("handshake"),
         }
     }
 
-    async fn serve<S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin>(mut self, mut stream: S) {
+    async fn serve(mut self, mut stream: impl ClientStream) {
         if self.permit.is_overflow {
             Figures::note_end("over_limit");
             let told = stream.write_all(b"-ERR max number of clients reached\r\n");
             let _ = tokio::time::timeout(self.timeouts.header, told).await;
+            close(&mut stream, &self.timeouts).await;
             return;
         }
         speak(&mut stream, self.service, &mut self.session, &self.timeouts, self.stopping).await;
@@ -264,6 +280,46 @@ impl Connection<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn a_socket_takes_the_place_of_one_that_nobody_listens_on_and_of_nothing_else() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("r.sock");
+        let address = ListenAddress::Socket(path.clone());
+        let refused = async || match Listener::bind(&address).await {
+            Ok(_) => panic!("it listens"),
+            Err(why) => why,
+        };
+        // A file, a folder, a link to a file.
+        std::fs::write(&path, "dear").expect("it can be written");
+        assert!(refused().await.contains("is no socket, and is left as it is"));
+        assert_eq!(std::fs::read_to_string(&path).expect("it is there"), "dear");
+        std::fs::rename(&path, folder.path().join("file")).expect("it can be moved");
+        std::os::unix::fs::symlink(folder.path().join("file"), &path).expect("a link");
+        assert!(refused().await.contains("is no socket"));
+        assert_eq!(std::fs::read_to_string(&path).expect("it is there"), "dear");
+        std::fs::remove_file(&path).expect("it is a link");
+        // A socket that somebody listens on, whose queue may be full.
+        let other = std::os::unix::net::UnixListener::bind(&path).expect("it is free");
+        assert!(refused().await.contains("another program listens there"));
+        rustix::net::listen(&other, 1).expect("it listens");
+        let mut waiting = Vec::new();
+        while let Ok(client) = UnixStream::connect(&path).await {
+            waiting.push(client);
+        }
+        assert!(refused().await.contains("another program listens there"));
+        assert!(path.exists());
+        drop((other, waiting));
+        let listener = Listener::bind(&address).await.expect("nobody listens there");
+        // What is put in its place is not its own.
+        std::fs::remove_file(&path).expect("it is there");
+        std::fs::write(&path, "dear").expect("it can be written");
+        drop(listener);
+        assert_eq!(std::fs::read_to_string(&path).expect("it is there"), "dear");
+        std::fs::remove_file(&path).expect("it is there");
+        drop(Listener::bind(&address).await.expect("the path is free"));
+        assert!(!path.exists());
+    }
 
     #[test]
     fn an_address_is_one_of_tcp_or_the_path_of_a_socket() {

@@ -1,7 +1,9 @@
 //! Connections that speak Redis' protocol, their state, and the commands about it.
 //!
 //! In the order in which a request meets them:
-//! - `listener`: where it listens, and who gets a connection; `connection`: from the first byte to the last
+//! - `listener`: where it listens, and who gets a connection; `connection`: from the first byte to the last;
+//!   `client_stream`: over what; `incoming`: requests on their way from the client; `outgoing`: replies on
+//!   their way to it
 //! - `round`: the requests that have come together, whose writes share a message; `pending`: those writes;
 //!   `flow`: whether a connection goes on
 //! - `session`: who the client is, and what it has written; `transaction`: the commands between `MULTI` and
@@ -9,12 +11,15 @@
 //! - `answers`, `info`: commands about the connection and the service; `figures`: what is counted
 
 mod answers;
+mod client_stream;
 mod clients;
 mod connection;
 mod figures;
 mod flow;
+mod incoming;
 mod info;
 mod listener;
+mod outgoing;
 mod pending;
 mod round;
 mod service;

@@ -6,16 +6,23 @@ use std::time::Instant;
 use crate::access::Grant;
 use crate::board::Definition;
 use crate::job::{Job, MAX_JOBS_PER_MESSAGE};
-use crate::operations::Operations;
+use crate::operations::{Admission, InProgress, Operations};
 use crate::redis::boards::{WriteReply, write_jobs};
 use crate::redis::frames::Replies;
 use crate::redis::refused::Refused;
 use crate::redis::server::figures::Figures;
 use crate::types::AsOf;
 
+/// What a job takes in memory until it is sent and replied to, about.
+const JOB_BYTES: usize = 384;
+/// So many jobs of a connection are not counted.
+const JOBS_UNCOUNTED: usize = 256;
+
 /// Requests that are not replied to yet, in order.
 #[derive(Default)]
 pub struct PendingWrites {
+    /// The memory of the jobs, if they are many.
+    counted: Option<InProgress>,
     jobs: Vec<Job>,
     commands: Vec<PendingCommand>,
 }
@@ -41,6 +48,23 @@ impl PendingWrites {
     /// Whether no more should be gathered.
     pub fn is_full(&self) -> bool {
         self.jobs.len() >= MAX_JOBS_PER_MESSAGE
+    }
+
+    /// Counts the jobs of a command before they are made.
+    ///
+    /// # Errors
+    /// When all requests take too much memory together.
+    pub fn admit(&mut self, admission: &Arc<Admission>, members: usize) -> Result<(), Refused> {
+        let jobs = self.jobs.len() + members;
+        if jobs <= JOBS_UNCOUNTED {
+            return Ok(());
+        }
+        let counted = self.counted.get_or_insert_with(|| InProgress::new(admission));
+        counted.count_answer(jobs * JOB_BYTES).inspect_err(|_| {
+            // Fewer bytes are never too many.
+            let _ = counted.count_answer(self.jobs.len() * JOB_BYTES);
+        })?;
+        Ok(())
     }
 
     pub fn push(
@@ -70,7 +94,7 @@ impl PendingWrites {
         figures: &Figures,
         replies: &mut Replies,
     ) -> AsOf {
-        let Self { jobs, commands } = self;
+        let Self { counted: _counted, jobs, commands } = self;
         let (outcomes, token) = write_jobs(operations, jobs, grant).await;
         let mut outcomes = &outcomes[..];
         for PendingCommand { name, began, kind } in commands {

@@ -6,37 +6,55 @@ use std::time::Instant;
 
 use crate::job::Presence;
 use crate::redis::boards::{
-    Asking, answer_keyspace, answer_read, answer_taking, define, jobs_of, made_definition,
+    BoardKey, answer_keyspace, answer_read, answer_taking, count_unsent, define, jobs_of, made_definition,
 };
 use crate::redis::commands::{
-    Command, Connection, Needs, Spec, TransactionStep, Write, find, is_of_redis, why_absent,
+    Command, Connection, Keyspace, Needs, Spec, TransactionStep, Write, find, is_of_redis, why_absent,
 };
-use crate::redis::frames::{Arguments, ProtocolError, Replies};
+use crate::redis::frames::{Arguments, Mark, ProtocolError};
 use crate::redis::refused::Refused;
 use crate::redis::server::answers::answer;
 use crate::redis::server::figures::Figures;
 use crate::redis::server::flow::Flow;
+use crate::redis::server::incoming::Incoming;
+use crate::redis::server::outgoing::Outgoing;
 use crate::redis::server::pending::PendingWrites;
 use crate::redis::server::service::Service;
 use crate::redis::server::session::{Allowed, Session};
-use crate::redis::server::transaction::Transaction;
+use crate::redis::server::transaction::{KeptCommands, Transaction};
+use crate::types::AsOf;
+
+/// After so many requests, others have their turn.
+pub const REQUESTS_PER_TURN: usize = 256;
+
+/// The command that ends a transaction.
+const EXEC: &str = "exec";
 
 /// The requests that have come together.
-pub struct Round<'r> {
+pub struct Round<'r, 'c> {
     service: &'r Service,
     session: &'r mut Session,
-    pub replies: &'r mut Replies,
+    pub out: &'r mut Outgoing<'c>,
     allowed: Allowed,
     pending: PendingWrites,
+    /// A transaction that is to be done, and when its `EXEC` came.
+    ended: Option<(KeptCommands, Instant)>,
 }
 
-impl<'r> Round<'r> {
-    pub fn begin(service: &'r Service, session: &'r mut Session, replies: &'r mut Replies) -> Self {
+impl<'r, 'c> Round<'r, 'c> {
+    pub fn begin(service: &'r Service, session: &'r mut Session, out: &'r mut Outgoing<'c>) -> Self {
         let allowed = session.allowed(service);
-        Self { service, session, replies, allowed, pending: PendingWrites::default() }
+        session.forget_unheard(&service.operations);
+        Self { service, session, out, allowed, pending: PendingWrites::default(), ended: None }
     }
 
-    /// Does a request. It is replied to by [`Round::flush`] at the latest.
+    /// Whether the client may do anything.
+    pub fn has_token(&self) -> bool {
+        self.allowed != Allowed::Nothing
+    }
+
+    /// Does a request; if it ends a transaction, [`Round::execute`] does that. It is replied to by
+    /// [`Round::flush`] at the latest.
     pub async fn run(&mut self, arguments: Arguments<'_>) -> Flow {
         let began = Instant::now();
         let name = arguments.get(0).unwrap_or_default();
@@ -55,10 +73,13 @@ impl<'r> Round<'r> {
             return Flow::Continue;
         };
         self.session.client.note(spec.name, began);
+        if self.session.transaction.is_some() && spec.waits_for_exec() {
+            self.keep(spec, began, arguments);
+            return Flow::Continue;
+        }
         match self.judge(spec, arguments) {
             Err(refused) => self.refuse((spec.name, began), refused),
-            Ok(Command::Transaction(step)) => return self.step(step, (spec.name, began)).await,
-            Ok(command) if self.is_kept(&command) => self.keep((spec.name, began), arguments),
+            Ok(Command::Transaction(step)) => self.step(step, (spec.name, began)).await,
             Ok(command) => return self.perform((spec.name, began), command).await,
         }
         Flow::Continue
@@ -71,29 +92,29 @@ impl<'r> Round<'r> {
         (spec.parse)(arguments)
     }
 
-    /// Whether a command waits for `EXEC`.
-    fn is_kept(&self, command: &Command<'_>) -> bool {
-        let is_at_once = matches!(command, Command::Connection(Connection::Quit | Connection::Reset));
-        self.session.transaction.is_some() && !is_at_once
-    }
-
-    fn keep(&mut self, command: (&'static str, Instant), arguments: Arguments<'_>) {
-        let Some(transaction) = &mut self.session.transaction else { return };
-        match transaction.push(arguments) {
+    /// Keeps a command for `EXEC`. What is wrong with its arguments is told there, as in Redis.
+    fn keep(&mut self, spec: &Spec, began: Instant, arguments: Arguments<'_>) {
+        let judged = spec.check_arity(arguments.len()).and_then(|()| self.check_allowed(spec));
+        let kept = match &mut self.session.transaction {
+            Some(transaction) => judged.and_then(|()| transaction.push(arguments)),
+            None => judged,
+        };
+        match kept {
             Ok(()) => {
-                self.replies.word("QUEUED");
-                self.service.figures.note(command.0, command.1.elapsed(), false);
+                self.out.replies.word("QUEUED");
+                self.service.figures.note(spec.name, began.elapsed(), false);
             }
-            Err(refused) => self.refuse(command, refused),
+            Err(refused) => self.refuse((spec.name, began), refused),
         }
     }
 
     /// Begins, ends or forgets a transaction.
-    async fn step(&mut self, step: TransactionStep, (name, began): (&'static str, Instant)) -> Flow {
+    async fn step(&mut self, step: TransactionStep, (name, began): (&'static str, Instant)) {
         self.flush().await;
         let kept = match (step, self.session.transaction.take()) {
             (TransactionStep::Begin, None) => {
-                self.session.transaction = Some(Transaction::default());
+                let admission = &self.service.operations.admission;
+                self.session.transaction = Some(Transaction::begin(admission));
                 Ok(None)
             }
             (TransactionStep::Begin, kept) => {
@@ -105,23 +126,39 @@ impl<'r> Round<'r> {
             (TransactionStep::Discard, Some(_)) => Ok(None),
             (TransactionStep::Execute, Some(kept)) => kept.commands().map(Some),
         };
-        let mut flow = Flow::Continue;
+        let has_failed = kept.is_err();
         match kept {
-            Err(refused) => {
-                self.replies.error(refused.text());
-                self.service.figures.note(name, began.elapsed(), true);
-                return flow;
-            }
-            Ok(None) => self.replies.ok(),
-            Ok(Some(commands)) => {
-                self.replies.array(commands.len());
-                for command in &commands {
-                    flow = self.perform_kept(command.arguments()).await;
-                }
-                self.flush().await;
+            Err(refused) => self.out.replies.error(refused.text()),
+            Ok(None) => self.out.replies.ok(),
+            Ok(Some(kept)) => {
+                self.ended = Some((kept, began));
+                return;
             }
         }
-        self.service.figures.note(name, began.elapsed(), false);
+        self.service.figures.note(name, began.elapsed(), has_failed);
+    }
+
+    /// Does the commands of a transaction that was ended, and sends long replies meanwhile. If the client
+    /// does not take them, the writes are done all the same: they were sent to be done together.
+    pub async fn execute(&mut self, incoming: &mut Incoming) -> Flow {
+        let mut flow = Flow::Continue;
+        let Some((kept, began)) = self.ended.take() else { return flow };
+        self.out.replies.array(kept.commands.len());
+        for (command, nth) in kept.commands.iter().zip(1_usize..) {
+            let arguments = command.arguments();
+            let writes = find(arguments.get(0).unwrap_or_default()).is_some_and(Spec::writes);
+            if flow == Flow::Continue || writes {
+                flow = flow.or(self.perform_kept(arguments).await);
+            }
+            if self.out.is_long() && self.out.send(Some(&mut *incoming)).await.is_err() {
+                flow = Flow::Close;
+            }
+            if nth.is_multiple_of(REQUESTS_PER_TURN) {
+                tokio::task::yield_now().await;
+            }
+        }
+        self.flush().await;
+        self.service.figures.note(EXEC, began.elapsed(), false);
         flow
     }
 
@@ -139,22 +176,43 @@ impl<'r> Round<'r> {
     }
 
     async fn perform(&mut self, (name, began): (&'static str, Instant), command: Command<'_>) -> Flow {
-        match self.answer((name, began), command).await {
-            Ok(Answered::Replied(flow)) => {
+        if let Command::Write(key, write) = &command {
+            if let Err(refused) = self.gather((name, began), key, write).await {
+                self.refuse((name, began), refused);
+            }
+            if self.pending.is_full() {
+                self.flush().await;
+            }
+            return Flow::Continue;
+        }
+        self.flush().await;
+        let (mark, changes) = (self.out.replies.mark(), changes(&command));
+        let answered = match self.answer(command).await {
+            // What was changed has to be told: its reply is short, or there was room for it.
+            Ok(flow) => match count_unsent(&self.out.unsent, &self.out.replies) {
+                Err(refused) if !changes => Err(refused),
+                _ => Ok(flow),
+            },
+            Err(refused) => Err(refused),
+        };
+        match answered {
+            Ok(flow) => {
                 self.service.figures.note(name, began.elapsed(), false);
                 flow
             }
-            Ok(Answered::Gathered) => {
-                if self.pending.is_full() {
-                    self.flush().await;
-                }
-                Flow::Continue
-            }
             Err(refused) => {
+                self.take_back(mark);
                 self.refuse((name, began), refused);
                 Flow::Continue
             }
         }
+    }
+
+    /// Forgets what was written of a reply.
+    fn take_back(&mut self, mark: Mark) {
+        self.out.replies.truncate(mark);
+        // Fewer bytes are never too many.
+        let _ = count_unsent(&self.out.unsent, &self.out.replies);
     }
 
     /// Replies to everything that was gathered.
@@ -163,9 +221,9 @@ impl<'r> Round<'r> {
             return;
         }
         let pending = std::mem::take(&mut self.pending);
-        let Self { service, session, replies, allowed, .. } = self;
+        let Self { service, session, out, allowed, .. } = self;
         let limited = allowed.grant().filter(|grant| grant.max_boards.is_some());
-        let written = pending.send(&service.operations, limited, &service.figures, replies).await;
+        let written = pending.send(&service.operations, limited, &service.figures, &mut out.replies).await;
         session.note_written(written);
     }
 
@@ -173,69 +231,55 @@ impl<'r> Round<'r> {
     pub async fn end(&mut self, why: ProtocolError) {
         self.flush().await;
         Figures::note_end("protocol");
-        self.replies.error(Refused::from(why).text());
+        self.out.replies.error(Refused::from(why).text());
     }
 
     fn refuse(&mut self, (name, began): (&'static str, Instant), refused: Refused) {
         if let Some(transaction) = &mut self.session.transaction {
-            transaction.is_refused = true;
+            transaction.refuse();
         }
         if self.pending.is_empty() {
-            self.replies.error(refused.text());
+            self.out.replies.error(refused.text());
             self.service.figures.note(name, began.elapsed(), true);
         } else {
             self.pending.push_refused((name, began), refused);
         }
     }
 
-    async fn answer(
-        &mut self,
-        name: (&'static str, Instant),
-        command: Command<'_>,
-    ) -> Result<Answered, Refused> {
+    /// Answers a command that is no write of jobs.
+    async fn answer(&mut self, command: Command<'_>) -> Result<Flow, Refused> {
+        let Self { service, session, out, allowed, .. } = self;
+        let Outgoing { stream, replies, unsent, .. } = &mut **out;
         match command {
-            Command::Write(key, write) => {
-                self.gather(name, key, &write).await?;
-                Ok(Answered::Gathered)
-            }
             Command::Read(key, read) => {
-                self.flush().await;
-                let Self { service, session, replies, allowed, .. } = self;
-                let asking = asking(service, session, allowed);
+                let asking = session.asking(service, allowed, &**stream, unsent);
                 answer_read(&asking, key, &read, replies).await?;
-                Ok(Answered::Replied(Flow::Continue))
             }
             Command::Take(taking) => {
-                self.flush().await;
-                let Self { service, session, replies, allowed, .. } = self;
                 let mut written = session.written.clone();
-                let asking = asking(service, session, allowed);
-                let to = (&mut written, &mut **replies);
+                let asking = session.asking(service, allowed, &**stream, unsent);
+                let to = (&mut written, &mut *replies);
                 let answered = answer_taking(&service.operations, &service.pops, &asking, &taking, to).await;
                 session.note_written(written);
                 answered?;
-                Ok(Answered::Replied(Flow::Continue))
             }
             Command::Keyspace(command) => {
-                self.flush().await;
-                let Self { service, session, replies, allowed, .. } = self;
-                let asking = asking(service, session, allowed);
-                let written = answer_keyspace(&service.operations, &asking, &command, replies).await?;
-                if let Some(written) = written {
-                    session.note_written(written);
-                }
-                Ok(Answered::Replied(Flow::Continue))
+                let mut written = AsOf::default();
+                let asking = session.asking(service, allowed, &**stream, unsent);
+                let done =
+                    answer_keyspace(&service.operations, &asking, &command, replies, &mut written).await;
+                session.note_written(written);
+                done?;
             }
             Command::Connection(command) => {
-                self.flush().await;
-                let Self { service, session, replies, allowed, .. } = self;
-                let flow = answer(service, session, allowed, &command, replies).await?;
+                let flow = answer(service, session, allowed, (&**stream, unsent), &command, replies).await?;
                 self.allowed = self.session.allowed(self.service);
-                Ok(Answered::Replied(flow))
+                return Ok(flow);
             }
-            // It was taken before.
-            Command::Transaction(_) => Err(Refused::syntax()),
+            // They were taken before.
+            Command::Write(..) | Command::Transaction(_) => return Err(Refused::syntax()),
         }
+        Ok(Flow::Continue)
     }
 
     /// # Errors
@@ -257,12 +301,13 @@ impl<'r> Round<'r> {
         key: &[u8],
         write: &Write<'_>,
     ) -> Result<(), Refused> {
-        let key = asking(self.service, self.session, &self.allowed).board(key)?;
+        let key = self.key_of(key).await?;
         key.check_writable()?;
-        let creates = match write {
-            Write::Add(add) => add.presence != Presence::Existing,
-            Write::Remove(_) => false,
+        let (creates, members) = match write {
+            Write::Add(add) => (add.presence != Presence::Existing, add.pairs.len()),
+            Write::Remove(ids) => (false, ids.len()),
         };
+        self.pending.admit(&self.service.operations.admission, members)?;
         let definition = if let Some(definition) = &key.definition {
             Arc::clone(definition)
         } else {
@@ -278,23 +323,49 @@ impl<'r> Round<'r> {
             let token = define(&self.service.operations, &key, self.allowed.grant()).await?;
             self.session.note_written(token);
             let known = self.service.operations.registry.get(key.board.as_str());
+            if known.is_none() {
+                self.session.note_unheard(key.board.clone());
+            }
+            self.pending.admit(&self.service.operations.admission, members)?;
             known.map_or(made, |known| known.definition)
         };
         let (jobs, reply) = jobs_of(&key, &definition, write)?;
         self.pending.push(command, jobs, reply, definition);
         Ok(())
     }
+
+    /// The board of a key that is written to. One that this connection has made may not be heard of yet.
+    async fn key_of(&mut self, key: &[u8]) -> Result<BoardKey, Refused> {
+        let is_unheard = !self.session.unheard.is_empty();
+        if is_unheard {
+            self.flush().await;
+        }
+        let Self { service, session, out, allowed, .. } = self;
+        let asking = session.asking(service, allowed, &*out.stream, &out.unsent);
+        let found = asking.board(key)?;
+        if found.definition.is_some() || !is_unheard {
+            return Ok(found);
+        }
+        asking.begin(Some(&found.board)).await?;
+        asking.board(key)
+    }
 }
 
-fn asking<'a>(service: &'a Service, session: &'a Session, allowed: &'a Allowed) -> Asking<'a> {
-    let grant = allowed.grant().map(AsRef::as_ref);
-    Asking { operations: &service.operations, grant, written: &session.written }
-}
-
-enum Answered {
-    Replied(Flow),
-    /// The reply comes with those of other writes.
-    Gathered,
+/// Whether a command that is no write of jobs changes anything, if only the connection.
+fn changes(command: &Command<'_>) -> bool {
+    match command {
+        Command::Read(..) => false,
+        Command::Keyspace(command) => matches!(command, Keyspace::Delete(_)),
+        Command::Connection(command) => !matches!(
+            command,
+            Connection::Ping(_)
+                | Connection::Echo(_)
+                | Connection::Command(_)
+                | Connection::Info(_)
+                | Connection::ConfigGet(_)
+        ),
+        Command::Write(..) | Command::Take(_) | Command::Transaction(_) => true,
+    }
 }
 
 /// Whether a request begins as one of HTTP does, or one of its lines.
@@ -305,7 +376,7 @@ fn is_http(name: &[u8]) -> bool {
 fn unknown(name: &[u8], arguments: Arguments<'_>) -> Refused {
     let refused = Refused::unknown_command(name, arguments.iter().skip(1));
     match is_of_redis(name).and_then(why_absent) {
-        Some(why) => Refused::new(format!("{}({why})", refused.text())),
+        Some(why) => Refused::new(format!("{}; {why}", refused.text().trim_end())),
         None => refused,
     }
 }

@@ -11,7 +11,7 @@ use crate::tree::Handle;
 use crate::types::BoardName;
 use crate::window::MovementPart;
 use crate::writer::plan::Batch;
-use crate::writer::registry::RegisteredBoard;
+use crate::writer::registered::RegisteredBoard;
 
 /// Trees of a member that are looked at before the lock is yielded.
 const TREES_PER_YIELD: usize = 16;

@@ -21,7 +21,8 @@ use crate::writer::plan::boards::BatchBoard;
 use crate::writer::plan::parked::{no_more_boards, no_such_board};
 use crate::writer::plan::top_k::{self, OtherChange};
 use crate::writer::plan::{Batch, PlannedBoard};
-use crate::writer::registry::{BoardLookup, RegisteredBoard};
+use crate::writer::registered::RegisteredBoard;
+use crate::writer::registry::BoardLookup;
 use crate::writer::source::BadJob;
 
 /// Boards of a member that are planned before the lock is yielded.

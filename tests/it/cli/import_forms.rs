@@ -14,7 +14,7 @@ use crate::support::command::command;
 use crate::support::node::Node;
 
 /// The rows of the tables whose first cell of the header is this, each cell as it stands.
-fn rows(first: &str) -> Vec<Vec<String>> {
+pub fn rows(first: &str) -> Vec<Vec<String>> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/import.md");
     let text = fs::read_to_string(path).expect("it is text");
     let mut rows = Vec::new();
@@ -34,12 +34,12 @@ fn rows(first: &str) -> Vec<Vec<String>> {
 }
 
 /// What is between backticks.
-fn code(cell: &str) -> &str {
+pub fn code(cell: &str) -> &str {
     cell.split('`').nth(1).unwrap_or_default()
 }
 
 /// The words of a command line, as a shell would split them.
-fn words(line: &str) -> Vec<String> {
+pub fn words(line: &str) -> Vec<String> {
     let (mut words, mut word, mut in_quotes, mut is_begun) = (Vec::new(), String::new(), false, false);
     for c in line.chars() {
         match c {
@@ -77,16 +77,29 @@ fn bytes(file: &str, options: &str) -> Vec<u8> {
     }
 }
 
-struct Imported {
-    code: Option<i32>,
-    said: String,
+pub struct Imported {
+    pub code: Option<i32>,
+    pub said: String,
 }
 
 fn import(service: &Node, folder: &Path, board: &str, file: &str, options: &str) -> Imported {
+    import_with(service, folder, board, (file, options), &words(code(options)))
+}
+
+/// # Arguments
+/// - `row`: the file and the options of a row of the page, which say what the file is in.
+/// - `arguments`: the options that are given.
+pub fn import_with(
+    service: &Node,
+    folder: &Path,
+    board: &str,
+    (file, options): (&str, &str),
+    arguments: &[String],
+) -> Imported {
     let path = folder.join("scores");
     fs::write(&path, bytes(file, options)).expect("it can be written");
     let mut import = command();
-    import.arg("import").arg(&path).args(["--url", service.base()]).args(words(code(options)));
+    import.arg("import").arg(&path).args(["--url", service.base()]).args(arguments);
     if !file.starts_with("board,") {
         import.args(["--board", board]);
     }

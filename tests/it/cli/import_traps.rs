@@ -249,3 +249,143 @@ fn what_plain_numbers_are_is_told_where_they_are_taken_as_seconds() {
         assert_eq!(trap.members(board), expect(&[("bob", 59_000), ("ann", 83_456)]));
     }
 }
+
+/// A board of doubles has not every whole number, and would take the nearest one.
+#[test]
+fn whole_numbers_that_a_board_of_doubles_lacks_are_refused_there() {
+    let trap = Trap::new();
+    trap.put("/v1/boards/doubles", &json!({"keys": [{"name": "score", "type": "float"}]}));
+    let rows = |score: &str| {
+        [
+            (format!("member,score\nann,{score}\n"), &[][..]),
+            (format!("{{\"member\":\"ann\",\"score\":{score}}}\n"), &[]),
+            (format!("{{\"member\":\"ann\",\"score\":\"{score}\"}}\n"), &[]),
+            (format!("{{\"member\":\"ann\",\"score\":\"{score}\"}}\n"), &["--column", "score=score"]),
+        ]
+    };
+    for score in ["9007199254740993", "-9007199254740993", "9223372036854775807"] {
+        for (text, options) in rows(score) {
+            let (code, said) = trap.import(&text, &[&["--board", "doubles"], options].concat());
+            assert!(
+                code == Some(2) && said.contains("score of board doubles has the type float"),
+                "{text}: {said}"
+            );
+            let (code, said) = trap.import(&text, &[&["--board", "exact"], options].concat());
+            assert_eq!(code, Some(0), "{said}");
+            assert_eq!(trap.members("exact"), [("ann".to_owned(), json!(score))], "{text}");
+        }
+    }
+    for (text, options) in rows("9007199254740994") {
+        let (code, said) = trap.import(&text, &[&["--board", "doubles"], options].concat());
+        assert_eq!(code, Some(0), "{text}: {said}");
+    }
+    let text = "member,score\nann,9007199254740993.5\n";
+    let (code, said) = trap.import(text, &["--board", "doubles"]);
+    assert!(code == Some(2) && said.contains("is not a whole number"), "{said}");
+}
+
+/// Options about fields change nothing of an export but what they name.
+#[test]
+fn an_export_is_loaded_under_options_about_fields_as_without() {
+    let trap = Trap::new();
+    let put =
+        |member: &str, body: Value| trap.put(&format!("{}?wait=applied", entry_path("b", member)), &body);
+    trap.put("/v1/boards/b", &json!({"policy": "best"}));
+    put("ann", json!({"score": 5, "at": "2026-07-24T10:00:00Z", "version": 3}));
+    put(" zoe ", json!({"score": 7, "at": "2026-07-24T10:00:00Z", "meta": {"car": "mx5"}}));
+    put("ann", json!({"score": 5, "op": "set", "at": "2026-07-24T11:00:00Z", "version": 4}));
+    put("hid", json!({"score": 9, "at": "2026-07-24T10:00:00Z"}));
+    put("eve", json!({"score": 8, "at": "2026-07-24T10:00:00Z"}));
+    let jobs = json!([
+        {"board": "b", "member": "hid", "op": "hide"},
+        {"board": "b", "member": "nobody", "op": "hide"},
+        {"member": "eve", "op": "hide"},
+        {"member": "ann", "op": "profile", "profile": {"name": "Ann"}}
+    ]);
+    assert_eq!(trap.client().post("/v1/jobs?wait=applied", &jobs).0, 200);
+    let path = trap.folder.path().join("b.ndjson");
+    let output = ["--board", "b", "--profiles", "--output", path.to_str().expect("UTF-8")];
+    let (code, said) = trap.run("export", &output);
+    assert_eq!(code, Some(0), "{said}");
+    let export = fs::read_to_string(&path).expect("it was written");
+    let told = |board: &str| {
+        let client = trap.client();
+        let page = client.get(&format!("/v1/boards/{board}/top?limit=100&profile=true")).1;
+        let hidden = client.get(&format!("/v1/hidden?board={board}")).1;
+        let members = hidden["hidden"].as_array().cloned().unwrap_or_default();
+        let members: Vec<Value> = members.iter().map(|hidden| hidden["member"].clone()).collect();
+        (page["entries"].clone(), members)
+    };
+    let (code, said) = trap.import(&export, &["--board", "plain"]);
+    assert_eq!(code, Some(0), "{said}");
+    let expect = told("plain");
+    assert_eq!(expect.1.len(), 4, "{expect:?}");
+    for (number, options) in [
+        &["--blank", "DNF"][..],
+        &["--at-zone", "Europe/Berlin"],
+        &["--column", "score=score"],
+        &["--column", "meta=meta", "--blank", ""],
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let board = format!("c{number}");
+        let (code, said) = trap.import(&export, &[&["--board", &board], options].concat());
+        assert_eq!(code, Some(0), "{options:?}: {said}");
+        let found = told(&board);
+        assert_eq!(found, expect, "{options:?}");
+    }
+    // Of rows that were cut out of it, too.
+    let rows: String = export.lines().skip(1).flat_map(|line| [line, "\n"]).collect();
+    let (code, said) = trap.import(&rows, &["--board", "cut", "--blank", "DNF"]);
+    assert_eq!(code, Some(0), "{said}");
+    assert_eq!(told("cut"), expect);
+    // What an option takes away is not there, and nothing else is.
+    let (code, said) = trap.import(&export, &["--board", "unversioned", "--column", "version="]);
+    assert_eq!(code, Some(0), "{said}");
+    let mut entries = expect.0.clone();
+    for entry in entries.as_array_mut().expect("entries") {
+        entry["version"] = Value::Null;
+    }
+    let mut found = told("unversioned").0;
+    for entry in found.as_array_mut().expect("entries") {
+        assert_eq!(entry.get("version").unwrap_or(&Value::Null), &Value::Null);
+        entry["version"] = Value::Null;
+    }
+    assert_eq!(found, entries);
+}
+
+/// With a limit to errors the others are sent, and what was refused is told as without.
+#[test]
+fn rows_that_are_left_out_are_told_with_the_option_that_helps() {
+    let trap = Trap::new();
+    trap.put("/v1/boards/bounded", &json!({"keys": [{"name": "points", "max": 100}]}));
+    for (text, board, words) in [
+        (
+            "{\"member\":\"ann\",\"score\":\"1,234\"}\n{\"member\":\"bob\",\"score\":5}\n",
+            "a",
+            "--thousands \",\"",
+        ),
+        ("{\"member\":7,\"score\":5}\n{\"member\":\"bob\",\"score\":5}\n", "a", "--column member=member"),
+        ("member,score\nann,101\nbob,5\n", "bounded", "points of board bounded must be"),
+    ] {
+        let (code, said) = trap.import(text, &["--board", board, "--limit-errors", "1"]);
+        assert!(code == Some(1) && said.contains(words), "{said}");
+        assert_eq!(trap.members(board), expect(&[("bob", 5)]));
+    }
+}
+
+#[test]
+fn a_sum_below_the_rows_is_no_member_unless_rows_follow() {
+    let trap = Trap::new();
+    let sum = "seems to be a sum or the like below the rows";
+    for (text, is_refused) in [
+        ("member,score\nann,5\nTotal,5\n", true),
+        ("member,score\nann,5\nGesamt:,5\n,\n\n", true),
+        ("member,score\nann,5\nTotal,5\nbob,7\n", false),
+        ("member,score\nann,5\nTotally,5\n", false),
+    ] {
+        let (code, said) = trap.import(text, &["--board", "b"]);
+        assert_eq!((code == Some(2), said.contains(sum)), (is_refused, is_refused), "{text}: {said}");
+    }
+}

@@ -6,8 +6,11 @@
 //! - [`export_boards`]: an export defines its boards when it is imported
 //! - [`export_instances`]: an export of a season or a day comes back as the same one
 //! - [`import`]: files that are not what they should be, and services that refuse
+//! - [`import_absent`]: members who have an entry keep it, and the summary says how many
+//! - [`import_advice`]: the options that a refusal names are there, and lead on
 //! - [`import_forms`]: every form of a file on the page of imports becomes the board that it says
 //! - [`import_property`]: of any file, all rows are loaded as another reader has them, or nothing is
+//! - [`import_reader`]: another reader of tables, as simple as it can be
 //! - [`import_traps`]: exports that another program has changed, what redis-cli writes, dry runs
 //! - [`redis`]: a sorted set of a real Redis ranks the same
 //! - [`load`]: the load generator's figures are what the service applied, and its errors say what to do
@@ -23,8 +26,11 @@ mod export_boards;
 mod export_instances;
 mod healthcheck;
 mod import;
+mod import_absent;
+mod import_advice;
 mod import_forms;
 mod import_property;
+mod import_reader;
 mod import_traps;
 mod load;
 mod man;

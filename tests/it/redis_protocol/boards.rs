@@ -104,9 +104,16 @@ fn a_windows_instance_is_read_by_its_name_behind_an_at_sign() {
     assert_eq!(ask(&mut redis, &["ZCARD", "arena@all"]), "2");
     let refused = ask(&mut redis, &["ZADD", "arena@week", "3", "c"]);
     assert!(refused.contains("read only") && refused.contains("write to arena"), "{refused}");
-    let refused = ask(&mut redis, &["ZCARD", "arena@day"]);
-    assert!(refused.contains("no window day"), "{refused}");
+    // It has no window of this name, and neither has a board of one window.
     assert_eq!(ask(&mut redis, &["ZCARD", "other@day"]), "0");
+    assert_eq!(ask(&mut redis, &["ZADD", "scores", "1", "a"]), "1");
+    for key in ["arena@day", "arena@s1", "scores@day", "scores@all", "scores@2026-W47"] {
+        assert_eq!(ask(&mut redis, &["EXISTS", key]), "0", "{key}");
+        assert_eq!(ask(&mut redis, &["ZSCORE", key, "c"]), "nil", "{key}");
+        assert_eq!(ask(&mut redis, &["ZADD", key, "3", "c"]), "1", "{key}");
+        assert_eq!(ask(&mut redis, &["ZRANGE", key, "0", "-1"]), r#"["c"]"#, "{key}");
+    }
+    assert_eq!(ask(&mut redis, &["ZCARD", "arena"]), "2");
 }
 
 #[test]

@@ -4,6 +4,7 @@
 //! - `take`: entries that are taken by their place, each once
 //! - `boards`: what keys are as boards, and what HTTP shows of them
 //! - `tokens`: what tokens allow, for every command
+//! - `limits`: what one client may take of the time and the memory of all
 //! - `frames`: pipelines, and clients that do not behave
 //! - `tls`: connections over TCP
 //! - `durability`: what was replied to is there after `kill -9`
@@ -11,6 +12,7 @@
 mod boards;
 mod durability;
 mod frames;
+mod limits;
 mod same_as_redis;
 mod take;
 mod tls;

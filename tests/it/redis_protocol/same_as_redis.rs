@@ -174,6 +174,71 @@ fn random_commands_have_the_replies_of_redis_over_nats_across_kills() {
 }
 
 #[test]
+fn what_is_seldom_sent_has_the_replies_of_redis() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let real = RedisServer::start(folder.path());
+    let mut real = real.connect();
+    let _node = listening_in(folder.path(), Node::shards(2)).start();
+    let mut ours = connect(&socket_in(folder.path()));
+    for words in [
+        &["ZADD", "s", "10000000000000000", "a", "-9007199254740993", "b", "3", "c"][..],
+        &["ZSCORE", "s", "a"],
+        &["ZRANGE", "s", "0", "-1", "WITHSCORES"],
+        &["ZINCRBY", "s", "1024", "a"],
+        &["ZRANGEBYSCORE", "s", "", "1e400"],
+        &["ZRANGEBYSCORE", "s", "(", " 3"],
+        &["ZRANGEBYSCORE", "s", "-1e400", "1e-400"],
+        &["ZCOUNT", "s", "3 ", "4"],
+        &["ZCOUNT", "s", " ", "4"],
+        &["ZRANGE", "s", "0", "1", "REV", "REV"],
+        &["ZRANGE", "s", "0", "1", "BYSCORE", "BYSCORE"],
+        &["ZRANGE", "s", "-", "+", "BYLEX", "BYSCORE"],
+        &["ZRANDMEMBER", "none", "9223372036854775807"],
+        &["ZRANDMEMBER", "none", "-9223372036854775808"],
+        &["ZRANDMEMBER", "none", "9223372036854775807", "WITHSCORES"],
+        &["SCAN", "00", "MATCH", "none"],
+        &["SCAN", "+0", "MATCH", "none"],
+        &["SCAN", "x"],
+        &["ZSCAN", "s", "00", "MATCH", "[b"],
+        &["ZSCAN", "none", "0"],
+        &["ZINCRBY", "s", "NX", "a"],
+        &["ZINCRBY", "s", "incr", "a"],
+        &["COMMAND", "INFO", "nonsense"],
+        &["HELLO", "2", "FOO"],
+        &["HELLO", "2", "AUTH", "x"],
+        &["AUTH", "x"],
+        &["AUTH", "default", "x"],
+        &["EXISTS", "s@day", "s@all"],
+        &["TYPE", "s@day"],
+    ] {
+        let (expect, found) = (ask(&mut real, words), ask(&mut ours, words));
+        assert_eq!(found, expect, "{words:?}");
+    }
+    for sent in [
+        "*+1\r\n$4\r\nPING\r\n",
+        "*1\r\n$+4\r\nPING\r\n",
+        "*1\r\n$04\r\nPING\r\n",
+        // What is wrong with an argument is told at EXEC, and the others are done.
+        "MULTI\r\nZADD t 1 a\r\nZADD t x a\r\nZADD t 2 b\r\nZRANGE t 0 -1\r\nEXEC\r\nQUIT\r\n",
+        "MULTI\r\nZADD t 3 c\r\nZADD t 1\r\nEXEC\r\nZSCORE t c\r\nQUIT\r\n",
+        "MULTI\r\nMULTI\r\nZCARD t\r\nEXEC\r\nEXEC\r\nDISCARD\r\nQUIT\r\n",
+        "MULTI\r\nZADD t 3 c\r\nDISCARD\r\nZSCORE t c\r\nMULTI\r\nEXEC\r\nQUIT\r\n",
+        "MULTI\r\nZADD t 3 c\r\nQUIT\r\n",
+        "MULTI\r\nPING\r\nRESET\r\nEXEC\r\nQUIT\r\n",
+    ] {
+        let said = [folder.path().join("real.sock"), socket_in(folder.path())].map(|socket| {
+            use std::io::{Read as _, Write as _};
+            let mut stream = std::os::unix::net::UnixStream::connect(socket).expect("it listens");
+            stream.write_all(sent.as_bytes()).expect("it is read");
+            let mut said = String::new();
+            let _ = stream.read_to_string(&mut said);
+            said
+        });
+        assert_eq!(said[1], said[0], "{sent:?}");
+    }
+}
+
+#[test]
 fn ranges_of_members_have_the_replies_of_redis() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let real = RedisServer::start(folder.path());

@@ -17,6 +17,16 @@ fn setups(nats: &Nats) -> [NodeSetup; 3] {
 }
 
 #[test]
+fn the_keys_of_a_pop_are_where_its_first_argument_says() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let (_node, mut redis) = start(folder.path(), Node::shards(1));
+    let mut keys = |words: &[&str]| ask(&mut redis, &[&["COMMAND", "GETKEYS"], words].concat());
+    assert_eq!(keys(&["ZMPOP", "2", "a", "b", "MIN"]), r#"["a" "b"]"#);
+    assert!(keys(&["ZMPOP", "x", "a", "MIN"]).contains("Invalid arguments specified"));
+    assert!(keys(&["ECHO", "a"]).contains("has no key arguments"));
+}
+
+#[test]
 fn ranges_are_removed_and_ends_popped_as_in_redis() {
     let nats = Nats::start();
     for setup in setups(&nats) {

@@ -16,10 +16,12 @@ fn tokens_are_passwords_whose_scopes_and_prefixes_hold_for_every_command() {
     let (read, read_lines) = token("read", &[]);
     let (write, write_lines) = token("write", &["--board-prefix", "eu-"]);
     let (admin, admin_lines) = token("admin", &[]);
+    let eu_admin = ["--scope", "admin", "--name", "eu-admin", "--board-prefix", "eu-"];
+    let (eu_admin, eu_lines) = new_token(&eu_admin);
     let file = folder.path().join("tokens.toml");
-    fs::write(&file, [read_lines, write_lines, admin_lines].concat()).expect("it can be written");
+    fs::write(&file, [read_lines, write_lines, admin_lines, eu_lines].concat()).expect("it can be written");
     let flags = ["--tokens", file.to_str().expect("UTF-8")];
-    let _node = listening_in(folder.path(), Node::flags(&flags)).start();
+    let node = listening_in(folder.path(), Node::flags(&flags)).start();
     let with = |secret: &str| {
         let mut connection = connect(&socket_in(folder.path()));
         assert_eq!(ask(&mut connection, &["AUTH", "anybody", secret]), "OK");
@@ -33,6 +35,9 @@ fn tokens_are_passwords_whose_scopes_and_prefixes_hold_for_every_command() {
     }
     let said = ask(&mut nobody, &["AUTH", "wrong"]);
     assert!(said.contains("invalid username-password pair"), "{said}");
+    assert!(node.log().contains("a token of a client of Redis' protocol was refused"));
+    let refused = node.metric_for(&admin, "ranktree_redis_command_errors_total{command=\"auth\"}");
+    assert_eq!(refused, Some(1.0));
     let hello = ask(&mut nobody, &["HELLO", "3", "AUTH", "x", &read]);
     assert!(hello.contains(r#""proto": 3"#), "{hello}");
     assert_eq!(ask(&mut nobody, &["ZCARD", "arena"]), "0");
@@ -46,6 +51,19 @@ fn tokens_are_passwords_whose_scopes_and_prefixes_hold_for_every_command() {
     assert_eq!(ask(&mut writer, &["KEYS", "*"]), r#"["eu-arena"]"#);
     assert_eq!(ask(&mut writer, &["DBSIZE"]), "1");
     assert_eq!(ask(&mut writer, &["SCAN", "0"]), r#"["0" ["eu-arena"]]"#);
+    // Of other clients it is told nothing, whatever its scope.
+    let mut eu_owner = with(&eu_admin);
+    for confined in [&mut writer, &mut eu_owner] {
+        assert_eq!(ask(confined, &["CLIENT", "LIST"]).matches("id=").count(), 1);
+        let info = ask(confined, &["INFO", "everything"]);
+        assert!(info.contains("redis_version") && info.contains("db0:keys=1,"), "{info}");
+        for section in ["connected_clients", "total_commands_processed", "cmdstat_"] {
+            assert!(!info.contains(section), "{info}");
+        }
+    }
+    assert!(ask(&mut owner, &["CLIENT", "LIST"]).matches("id=").count() > 3);
+    assert!(ask(&mut reader, &["INFO", "everything"]).contains("cmdstat_zadd"));
+    assert_eq!(ask(&mut reader, &["CLIENT", "LIST"]).matches("id=").count(), 1);
 
     // Every command that has keys is refused another board, wherever the key stands.
     let commands: Vec<Value> = redis::cmd("COMMAND").query(&mut writer).expect("a list");

@@ -243,8 +243,15 @@ impl Node {
 
     /// Its metrics, as Prometheus has them.
     pub fn metrics(&self) -> String {
-        let mut answer = ureq::get(format!("{}/metrics", self.base)).call().expect("metrics are served");
-        answer.body_mut().read_to_string().expect("it is text")
+        self.metrics_for(None)
+    }
+
+    fn metrics_for(&self, token: Option<&str>) -> String {
+        let mut asked = ureq::get(format!("{}/metrics", self.base));
+        if let Some(token) = token {
+            asked = asked.header("authorization", format!("Bearer {token}"));
+        }
+        asked.call().expect("metrics are served").body_mut().read_to_string().expect("it is text")
     }
 
     /// The value of a metric.
@@ -252,7 +259,12 @@ impl Node {
     /// # Arguments
     /// `series`: its name and all of its labels.
     pub fn metric(&self, series: &str) -> Option<f64> {
-        self.metrics().lines().find_map(|line| line.strip_prefix(series)?.trim().parse().ok())
+        value_of(series, &self.metrics())
+    }
+
+    /// The same of a node that needs a token for it.
+    pub fn metric_for(&self, token: &str, series: &str) -> Option<f64> {
+        value_of(series, &self.metrics_for(Some(token)))
     }
 
     /// What it wrote to standard error so far.
@@ -286,6 +298,10 @@ impl Node {
         let (stdout, stderr) = (String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
         assert!(status.success(), "verify found something ({status}):\n{stdout}\n{stderr}");
     }
+}
+
+fn value_of(series: &str, metrics: &str) -> Option<f64> {
+    metrics.lines().find_map(|line| line.strip_prefix(series)?.trim().parse().ok())
 }
 
 impl Drop for Node {

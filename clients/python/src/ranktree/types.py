@@ -1319,6 +1319,8 @@ class Status(TypedDict):
     are damaged, its time is far ahead of the node's clock, or jobs have waited over a minute for their
     board; its `stream` or `damage`, or `/readyz`, says why.
     """
+    auto_create: bool
+    """Whether a job for a board that does not exist creates it; `--no-auto-create` rejects it."""
     node: str
     """The name of this node."""
     nodes: List[KnownNode]

@@ -9,6 +9,7 @@ use crate::cli::import::ImportError;
 use crate::cli::import::read::column_names::{Asked, Field};
 use crate::cli::import::read::entry::{CellNames, fits_meta, fits_version};
 use crate::cli::import::read::rules::Rules;
+use crate::cli::import::shell_word::shell_word;
 use crate::job::Op;
 use crate::types::{quoted, shown};
 
@@ -311,13 +312,15 @@ impl Header<'_> {
         let alike = |other: &&str| {
             self.names.iter().find(|found| found.replace([' ', '-'], "_").eq_ignore_ascii_case(other))
         };
-        let perhaps = others.iter().find_map(alike).map(|found| {
-            let argument = format!("{}={found}", field.name());
-            let needs_quotes = argument
-                .contains(|c: char| !c.is_ascii_alphanumeric() && !matches!(c, '=' | '_' | '.' | '-'));
-            let argument = if needs_quotes { format!("{argument:?}") } else { argument };
-            format!("; perhaps --column {argument}")
-        });
+        // As in "score (points)".
+        let is_longer = |found: &&String| {
+            let is_start = found.get(..name.len()).is_some_and(|start| start.eq_ignore_ascii_case(name));
+            is_start && found.get(name.len()..).is_some_and(|rest| rest.starts_with([' ', '_', '(']))
+        };
+        let longer = self.names.iter().find(is_longer);
+        let perhaps = longer
+            .or_else(|| others.iter().find_map(alike))
+            .map(|found| format!("; perhaps --column {}", shell_word(&format!("{}={found}", field.name()))));
         ImportError::MissingColumn {
             field: field.name(),
             name: name.to_owned(),
@@ -343,6 +346,12 @@ impl Header<'_> {
     /// `wanted`: the name of a column that is not found.
     fn other_separator(&self, wanted: &str) -> Option<ImportError> {
         let (cells, line) = self.first_line();
+        if let [only] = cells.as_slice()
+            && is_aligned(only)
+            && self.sample.iter().all(|(_, _, row)| is_aligned(&String::from_utf8_lossy(row.as_slice())))
+        {
+            return Some(ImportError::Aligned(quoted(only)));
+        }
         let others = SEPARATORS.iter().filter(|(mark, _, _)| *mark != self.delimiter);
         let (_, separator, option) = if let [only] = cells.as_slice() {
             if only.contains(self.delimiter) {
@@ -363,11 +372,10 @@ impl Header<'_> {
                 let is_it = |part: &str| part.trim().trim_matches('"').eq_ignore_ascii_case(wanted);
                 cells.iter().any(|cell| cell.contains(mark) && cell.split(mark).any(is_it))
             };
-            others.clone().find(|(mark, _, _)| !self.rules.no_header && has_part(*mark))?
+            let mut others = others.filter(|(mark, _, _)| !WITHIN_NAMES.contains(mark));
+            others.find(|(mark, _, _)| !self.rules.no_header && has_part(*mark))?
         };
-        let given = SEPARATORS.iter().find(|(mark, _, _)| *mark == self.delimiter);
-        let given =
-            given.map_or_else(|| quoted(&self.delimiter.to_string()), |(_, words, _)| (*words).to_owned());
+        let given = separator_words(self.delimiter);
         let columns =
             if cells.len() == 1 { "one column".to_owned() } else { format!("{} columns", cells.len()) };
         let found = format!("{line} has {columns}, {}", named(cells.iter().map(String::as_str)));
@@ -419,6 +427,31 @@ impl Header<'_> {
             meta: name(columns.meta),
         }
     }
+}
+
+/// What is between the quoted cells of a line, if it is not what should be: what it is called, and as
+/// `--delimiter` has it.
+pub fn quoted_separator(line: &str, delimiter: char) -> Option<(&'static str, &'static str)> {
+    let between = |mark: char| line.contains(&format!("\"{mark}\""));
+    if !line.starts_with('"') || between(delimiter) {
+        return None;
+    }
+    let mut others = SEPARATORS.iter().filter(|(mark, _, _)| *mark != delimiter);
+    others.find(|(mark, _, _)| between(*mark)).map(|(_, words, option)| (*words, *option))
+}
+
+/// What a separator is called.
+pub fn separator_words(delimiter: char) -> String {
+    let known = SEPARATORS.iter().find(|(mark, _, _)| *mark == delimiter);
+    known.map_or_else(|| quoted(&delimiter.to_string()), |(_, words, _)| (*words).to_owned())
+}
+
+/// Whether a line has runs of spaces between its words, and no other separator of columns.
+pub fn is_aligned(line: &str) -> bool {
+    let is_other = |c: char| {
+        SEPARATORS.iter().any(|(mark, _, _)| *mark == c && !WITHIN_NAMES.contains(mark) && c != ',')
+    };
+    line.trim().contains("  ") && !line.contains(is_other)
 }
 
 /// A name with one space for whatever is between its words, such as an end of line.

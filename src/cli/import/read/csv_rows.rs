@@ -9,9 +9,13 @@ use smallvec::smallvec;
 
 use crate::cli::board_line::BoardLine;
 use crate::cli::import::ImportError;
-use crate::cli::import::read::csv_columns::{Columns, Found, Header};
+use crate::cli::import::read::csv_columns::{
+    Columns, Found, Header, is_aligned, quoted_separator, separator_words,
+};
+use crate::cli::import::read::csv_footer::is_of_sums;
+use crate::cli::import::read::csv_names::names_note;
 use crate::cli::import::read::csv_records::{Records, board_line};
-use crate::cli::import::read::entry::{Builder, Built, Cells, KeyCell, row_op};
+use crate::cli::import::read::entry::{Builder, Built, Cells, KeyCell, row_op, trimmed_name};
 use crate::cli::import::read::limits::MAX_COLUMNS;
 use crate::cli::import::read::numbers::Written;
 use crate::cli::import::read::row::{Followers, Parsed, RejectedLine};
@@ -19,7 +23,7 @@ use crate::cli::import::read::rules::Rules;
 use crate::cli::import::read::slug::Slugs;
 use crate::cli::spreadsheet::unguarded;
 use crate::job::{Op, RejectCode};
-use crate::types::quoted;
+use crate::types::{quoted, shown};
 
 /// The first rows, which decide about columns that nobody asked for: as many as this, and no more bytes.
 const SAMPLE_ROWS: usize = 100;
@@ -77,14 +81,12 @@ impl<R: BufRead> CsvRows<R> {
             }
             (given, said) => given.or(said).unwrap_or(b','),
         };
+        if !rules.no_quotes {
+            check_separator(&mut reader, delimiter, lines_before + 1)?;
+        }
         let mut records = Records::new(reader, delimiter, !rules.no_quotes, lines_before);
         let Some(first_line) = records.read()? else { return Err(ImportError::Empty) };
-        if records.record.len() > MAX_COLUMNS {
-            return Err(ImportError::ManyColumns(records.record.len()));
-        }
-        if has_lone_return(&records.record) {
-            return Err(ImportError::CarriageReturns);
-        }
+        check_first(&records.record, delimiter)?;
         let ends_in_cr = records.record.iter().next_back().is_some_and(|cell| cell.ends_with(b"\r"));
         let mut ahead = Vec::new();
         let header: Vec<String> = if rules.no_header {
@@ -106,7 +108,11 @@ impl<R: BufRead> CsvRows<R> {
             is_exported: board.is_some(),
         };
         let Found { columns, names, mut note } = of_header.find()?;
-        if columns.is_exported && !rules.numbers.is_plain() {
+        if !rules.no_header && has_row_names(&ahead, header.len()) {
+            let score = columns.scores.first().map_or(0, |score| score + 2);
+            return Err(ImportError::RowNames { line: first_line, member: columns.member + 2, score });
+        }
+        if columns.is_exported && !rules.has_plain_numbers() {
             return Err(ImportError::ScaledExport);
         }
         if columns.is_exported && board.is_none() {
@@ -121,10 +127,10 @@ impl<R: BufRead> CsvRows<R> {
             rules.spreadsheet_safe || board.as_ref().is_some_and(|board| board.spreadsheet_safe);
         records.failure = failure;
         if !is_spreadsheet_safe && !columns.is_exported {
-            note += &guarded_note(&ahead, columns.member);
+            note += &names_note(&ahead, columns.member);
         }
         let mut builder = Builder::new(rules, names, slugs);
-        if builder.rules.numbers.duration.is_some() {
+        if !builder.rules.durations.is_empty() {
             let cell = |record: &ByteRecord, column: usize| {
                 String::from_utf8_lossy(record.get(column).unwrap_or_default()).trim().to_owned()
             };
@@ -230,7 +236,7 @@ impl<R: BufRead> CsvRows<R> {
         };
         let Columns { board, member, at, version, meta, updated_at, hidden, is_exported, .. } = self.columns;
         // An export has each name as it is.
-        let member = if is_exported { cell(member) } else { cell(member).trim() };
+        let member = if is_exported { cell(member) } else { trimmed_name(cell(member)) };
         let name = |name| if self.is_spreadsheet_safe { unguarded(name) } else { Cow::Borrowed(name) };
         let member = name(member);
         let key = |column: &usize| KeyCell { text: cell(*column).trim().into(), written: Written::Text };
@@ -262,6 +268,47 @@ impl<R: BufRead> CsvRows<R> {
             is_exported,
         };
         self.builder.build(line, &cells)
+    }
+
+    /// A sum below the rows would be a member, and lead.
+    fn unless_footer(&mut self, line: u64, built: Built) -> Result<Built, RejectedLine> {
+        let cell = self.record.get(self.columns.member).unwrap_or_default();
+        let name = std::str::from_utf8(cell).unwrap_or_default().trim();
+        if !matches!(built, Built::Row(..)) || self.columns.is_exported || !is_of_sums(name) {
+            return Ok(built);
+        }
+        let why = format!(
+            "{} in the last row seems to be a sum or the like below the rows: take the line away, as sed '$d' does; a member \
+             who is called so must be further up",
+            quoted(name)
+        );
+        if self.is_last() { Err(RejectedLine::new(line, RejectCode::BadMember, why)) } else { Ok(built) }
+    }
+
+    /// Whether no row follows that has anything in it.
+    fn is_last(&mut self) -> bool {
+        let is_empty =
+            |record: &ByteRecord| record.iter().all(|cell| cell.iter().all(u8::is_ascii_whitespace));
+        if self.ahead.iter().any(|(_, _, record)| !is_empty(record)) {
+            return false;
+        }
+        loop {
+            match self.records.read() {
+                Ok(Some(line)) => {
+                    let record = self.records.record.clone();
+                    let is_more = !is_empty(&record);
+                    self.ahead.push_back((line, self.records.last_line, record));
+                    if is_more {
+                        return false;
+                    }
+                }
+                Ok(None) => return true,
+                Err(error) => {
+                    self.records.failure = Some(error);
+                    return false;
+                }
+            }
+        }
     }
 
     /// Whether one of the lines in a cell, but the first, has as many cells as a row.
@@ -308,26 +355,46 @@ impl<R: BufRead> CsvRows<R> {
     }
 }
 
+/// Whether each row has its number before what the header names.
+fn has_row_names(ahead: &[(u64, u64, ByteRecord)], columns: usize) -> bool {
+    let has_number = |(number, (_, _, row)): (u64, &(u64, u64, ByteRecord))| {
+        row.len() == columns + 1 && row.get(0) == Some(number.to_string().as_bytes())
+    };
+    !ahead.is_empty() && (1..).zip(ahead).all(has_number)
+}
+
+/// Looks whether the cells of the first line, if they are quoted, have another separator between them.
+fn check_separator(reader: &mut impl BufRead, delimiter: u8, line: u64) -> Result<(), ImportError> {
+    let next = reader.fill_buf().map_err(|source| ImportError::Read { line, source })?;
+    let first = next.split(|byte| *byte == b'\n').next().unwrap_or_default().trim_ascii_end();
+    let first = String::from_utf8_lossy(first);
+    let Some((separator, option)) = quoted_separator(&first, char::from(delimiter)) else { return Ok(()) };
+    let found = format!("the first line is {}", shown(&first));
+    Err(ImportError::Separator { found, given: separator_words(char::from(delimiter)), separator, option })
+}
+
+/// Looks at the first record.
+fn check_first(record: &ByteRecord, delimiter: u8) -> Result<(), ImportError> {
+    if record.len() > MAX_COLUMNS {
+        return Err(ImportError::ManyColumns(record.len()));
+    }
+    if has_lone_return(record) {
+        return Err(ImportError::CarriageReturns);
+    }
+    if delimiter == b' ' {
+        let line = record.iter().map(String::from_utf8_lossy).collect::<Vec<_>>().join(" ");
+        if is_aligned(&line) {
+            return Err(ImportError::Aligned(quoted(&line)));
+        }
+    }
+    Ok(())
+}
+
 /// Whether a carriage return stands elsewhere than at the end of a line.
 fn has_lone_return(record: &ByteRecord) -> bool {
     let bytes = record.as_slice();
     let is_lone = |at: usize| bytes.get(at + 1).is_some_and(|next| *next != b'\n');
     memchr::memchr_iter(b'\r', bytes).any(is_lone)
-}
-
-/// That names seem to be written for spreadsheets, if one of the first ones does.
-fn guarded_note(ahead: &[(u64, u64, ByteRecord)], member: usize) -> String {
-    let guarded = ahead.iter().find_map(|(line, _, record)| {
-        let name = std::str::from_utf8(record.get(member)?).ok()?;
-        (unguarded(name) != name).then_some((line, name))
-    });
-    let note = |(line, name): (&u64, &str)| {
-        format!(
-            ". Line {line} has {}: if an export wrote the apostrophe for spreadsheets, --spreadsheet-safe takes it away",
-            quoted(name)
-        )
-    };
-    guarded.map(note).unwrap_or_default()
 }
 
 /// Whether who is in a row is hidden. Spreadsheets write it in capitals, or in their language.
@@ -400,7 +467,7 @@ impl<R: BufRead> Iterator for CsvRows<R> {
         loop {
             return match self.next_record() {
                 Ok(Some(line)) if line < self.from_line => continue,
-                Ok(Some(line)) => match self.parse(line) {
+                Ok(Some(line)) => match self.parse(line).and_then(|built| self.unless_footer(line, built)) {
                     Ok(Built::Row(row, followers)) => {
                         self.followers = followers;
                         Some(Ok(Parsed::Row(row)))

@@ -50,6 +50,10 @@ fn good_rows_become_jobs() {
     check("\"Score\", Member ,BOARD,rank\n 1200 ,p42,arena,1\n", &[(2, arena)]);
     check("board,member,score,at,version\narena,p42,1200,,\n", &[(2, arena)]);
     check("board,member,score\n", &[]);
+    // What is not seen around a name is no part of it, and may be of its last letter.
+    check("board,member,score\narena,\u{200b}\u{a0}p42\u{200e}\u{2060},1200", &[(2, arena)]);
+    let joined = arena.replace("p42", "p\u{200d}42\u{fe0f}");
+    check("board,member,score\narena,p\u{200d}42\u{fe0f},1200", &[(2, &joined)]);
     check(
         "board,member,score,at\narena, a/b.c d ,-9223372036854775808,2026-07-24\n",
         &[(
@@ -343,7 +347,7 @@ fn columns_have_other_forms_and_files_other_beginnings() {
             "--skip-lines 3 leaves nothing: the file has 2 lines",
         ),
         ("Player,Points\nm,1\n", vec![], plain(), "perhaps --column member=Player"),
-        ("member,Total Points\nm,1\n", vec![], plain(), "perhaps --column \"score=Total Points\""),
+        ("member,Total Points\nm,1\n", vec![], plain(), "perhaps --column 'score=Total Points'"),
     ] {
         let told = open(text, &columns, rules).expect_err(text).to_string();
         assert!(told.contains(expect), "{text:?}: {told}");

@@ -5,7 +5,7 @@
 
 use std::io::{self, Read};
 
-use encoding_rs::{Decoder, DecoderResult, Encoding, UTF_8, UTF_16BE, UTF_16LE};
+use encoding_rs::{Decoder, DecoderResult, Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252};
 use thiserror::Error;
 
 const BUFFER_BYTES: usize = 64 * 1024;
@@ -23,6 +23,16 @@ pub fn encoding(label: &str) -> Result<&'static Encoding, String> {
          gb18030 and utf-8"
             .to_owned()
     })
+}
+
+/// What a text was before its UTF-8 was read as windows-1252, if it seems to be such a one: `JosÃ©`.
+pub fn ungarbled(text: &str) -> Option<String> {
+    if text.is_ascii() {
+        return None;
+    }
+    let (bytes, _, has_others) = WINDOWS_1252.encode(text);
+    let meant = String::from_utf8(bytes.into_owned()).ok().filter(|_| !has_others)?;
+    (!meant.is_ascii()).then_some(meant)
 }
 
 /// What a file is in, and how many bytes of its beginning say so.
@@ -268,6 +278,20 @@ mod tests {
         );
         // Two characters of GBK that are UTF-8 as well, beside some that are not.
         assert_eq!(read(b"\xc1\xaa\xcd\xa8\n\xc4\xe3", "gbk").as_deref(), Ok("联通\n你"));
+    }
+
+    #[test]
+    fn text_that_was_read_in_a_wrong_encoding_before_is_known() {
+        for (text, expect) in [
+            ("JosÃ©", Some("José")),
+            ("â€œannâ€\u{9d}", Some("“ann”")),
+            ("José", None),
+            ("Ãnn", None),
+            ("日本", None),
+            ("ann", None),
+        ] {
+            assert_eq!(ungarbled(text).as_deref(), expect, "{text}");
+        }
     }
 
     #[test]

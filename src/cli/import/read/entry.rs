@@ -8,8 +8,9 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 use smallvec::{SmallVec, smallvec};
 
+use crate::cli::import::read::exact::is_shortened;
 use crate::cli::import::read::job_text::JobText;
-use crate::cli::import::read::numbers::Written;
+use crate::cli::import::read::numbers::{Numbers, Written};
 use crate::cli::import::read::plain_numbers::Durations;
 use crate::cli::import::read::row::{Followers, LastBoard, RejectedLine, Row, version_before};
 use crate::cli::import::read::rules::Rules;
@@ -19,6 +20,10 @@ use crate::job::{Op, RejectCode};
 use crate::types::{BoardName, MAX_KEYS, MemberId, Number, Score, Timestamp, decimal, quoted};
 use crate::wire::json_words;
 use crate::wire::lenient::parse_number;
+
+/// Why a row is refused that hides who may be there.
+pub const ABSENT_HIDES: &str = "the row hides its member, who may be there, and --if-absent leaves those alone; import who is \
+    hidden apart, without it";
 
 /// One key of a score, as a file has it.
 #[derive(Debug, Clone)]
@@ -74,18 +79,22 @@ pub struct Builder {
     pub names: CellNames,
     slugs: Slugs,
     last_board: LastBoard,
-    /// Of each key that is a duration.
-    durations: Vec<Durations>,
+    /// How each key is written.
+    numbers: Vec<Numbers>,
+    /// Of each key, if it is a duration.
+    durations: Vec<Option<Durations>>,
     in_turn: InTurn,
 }
 
 impl Builder {
     pub fn new(rules: Rules, names: CellNames, slugs: Slugs) -> Self {
+        let numbers = (0..names.scores.len().max(1)).map(|key| rules.numbers_of(key)).collect();
         Self {
             rules,
             names,
             slugs,
             last_board: LastBoard::default(),
+            numbers,
             durations: Vec::new(),
             in_turn: InTurn::default(),
         }
@@ -97,10 +106,12 @@ impl Builder {
     /// - `names`: of the columns of the keys.
     /// - `samples`: what the first rows have in each.
     pub fn look_at_durations(&mut self, names: &[String], samples: &[Vec<String>]) -> String {
-        let of_key =
-            |(name, sample): (&String, &Vec<String>)| Durations::of(name, sample, &self.rules.numbers);
-        self.durations = names.iter().zip(samples).map(of_key).collect();
-        self.durations.iter().map(Durations::note).collect()
+        let has_others = names.len() > 1;
+        let of_key = |((name, sample), numbers): ((&String, &Vec<String>), &Numbers)| {
+            numbers.duration.map(|_| Durations::of(name, sample, numbers, has_others))
+        };
+        self.durations = names.iter().zip(samples).zip(&self.numbers).map(of_key).collect();
+        self.durations.iter().flatten().map(Durations::note).collect()
     }
 
     /// # Errors
@@ -129,6 +140,9 @@ impl Builder {
             followers.push(Row { is_repeat: true, ..row });
         }
         let boards = || smallvec![Arc::clone(&shared)];
+        if cells.is_hidden && self.rules.if_absent {
+            return Err(RejectedLine::new(line, RejectCode::Malformed, ABSENT_HIDES));
+        }
         if cells.is_hidden {
             let hide =
                 JobText { board, member: member.as_str(), op: Some(Op::Hide.name()), ..JobText::default() };
@@ -219,8 +233,9 @@ impl Builder {
         let mut keys = SmallVec::<[Number; MAX_KEYS]>::new();
         for (index, cell) in cells.keys.iter().enumerate() {
             let name = self.names.scores.get(index).map_or("score", String::as_str);
-            let numbers = &self.rules.numbers;
-            let durations = self.durations.get(index).or(self.durations.last());
+            // Of an array of keys that is one field, the last one is as all further ones.
+            let numbers = self.numbers.get(index).or(self.numbers.last()).unwrap_or(&self.rules.numbers);
+            let durations = self.durations.get(index).or(self.durations.last()).and_then(Option::as_ref);
             if let Some(why) = durations.and_then(|durations| durations.refusal(&cell.text, numbers)) {
                 return Err(bad(named(name, &why)));
             }
@@ -347,12 +362,35 @@ fn object(parts: &[(String, String)]) -> String {
     format!("{{{}}}", parts.iter().map(field).collect::<Vec<_>>().join(","))
 }
 
+/// Shorter numbers before `.0` may be names, such as those of versions.
+const ID_DIGITS: usize = 3;
+
+/// A name without what is not seen around it. Within a name such characters may be part of its last letter.
+pub fn trimmed_name(text: &str) -> &str {
+    text.trim_matches(|c: char| {
+        c.is_whitespace() || matches!(c, '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2060}')
+    })
+}
+
 /// Why a text is no name but what a program left around one.
 fn not_a_name(text: &str) -> Option<String> {
     let told = quoted(text);
     if text.starts_with('\u{feff}') {
         return Some(format!(
             "{told} begins with the mark of the beginning of a file: files were joined; import them as several"
+        ));
+    }
+    if is_shortened(text) {
+        return Some(format!(
+            "{told} is a number that a spreadsheet has shortened, and its further digits are lost: there, format the \
+             column as a number without decimals, or import from where it came"
+        ));
+    }
+    let id = text.strip_suffix(".0").filter(|id| id.len() >= ID_DIGITS);
+    if let Some(id) = id.filter(|id| id.bytes().all(|byte| byte.is_ascii_digit())) {
+        return Some(format!(
+            "{told} is a number that some programs have made of {id}, as pandas does in a column with gaps: write the \
+             column as whole numbers, there with astype(\"Int64\"), so that members are called as elsewhere"
         ));
     }
     let forced = text.strip_prefix("=\"").and_then(|text| text.strip_suffix('"'))?;

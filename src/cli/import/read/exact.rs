@@ -103,6 +103,24 @@ fn exponent_of(text: &str) -> Option<i32> {
     Some(if text.starts_with('-') { -exponent } else { exponent })
 }
 
+/// Whether a text is a large number as spreadsheets show it, in six digits at most: `7.65612E+16`. What ends
+/// in noughts is shown whole.
+pub fn is_shortened(text: &str) -> bool {
+    // It is asked of every name.
+    if !matches!(text.len(), 11 | 12) {
+        return false;
+    }
+    let unsigned = text.strip_prefix('-').unwrap_or(text);
+    let Some((mantissa, exponent)) = unsigned.split_once("E+") else { return false };
+    let Some((whole, fraction)) = mantissa.split_once(['.', ',']) else { return false };
+    let is_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    whole.len() == 1
+        && fraction.len() == 5
+        && exponent.len() == 2
+        && [whole, fraction, exponent].into_iter().all(is_digits)
+        && exponent > "05"
+}
+
 /// Digits without the separators between their groups. `None`: the groups are not of three digits; or, as in
 /// India, of two before the last one.
 fn ungrouped(whole: &str, separator: char) -> Option<String> {

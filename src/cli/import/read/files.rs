@@ -45,7 +45,7 @@ impl Reading {
         }
         let board = board.clone().ok_or(ImportError::RedisNeeds)?;
         let op = op.unwrap_or(Op::Set);
-        if !matches!(op, Op::Set | Op::Best) {
+        if !matches!(op, Op::Set | Op::Best | Op::CREATE) {
             return Err(ImportError::RedisOp(op.name()));
         }
         Ok(RedisEntries::new(board, op, numbers.clone(), self.at))

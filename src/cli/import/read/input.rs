@@ -9,9 +9,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use encoding_rs::{Encoding, UTF_8};
 use flate2::bufread::MultiGzDecoder;
+use serde::de::IgnoredAny;
 
 use crate::cli::as_owner::open_file;
 use crate::cli::import::read::encoding::{Marked, Transcoded, encoding_of};
+use crate::cli::import::read::foreign::{MAGIC_BYTES, foreign, no_table, spreadsheet};
+use crate::cli::import::read::json_values::end_of_value;
 use crate::cli::import::read::limits::SNIFFED_BYTES;
 use crate::cli::import::read::redis_cells::is_pairs;
 use crate::cli::import::{Format, ImportError};
@@ -19,7 +22,7 @@ use crate::cli::import::{Format, ImportError};
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 /// What other packed files begin with, what they are, and what unpacks them to standard output.
 const PACKED: [(&[u8], &str, &str); 6] = [
-    (b"PK\x03\x04", "a zip file, or a spreadsheet (.xlsx, .ods), which must be saved as CSV", "unzip -p"),
+    (b"PK\x03\x04", "a zip file", "unzip -p"),
     (b"\x28\xb5\x2f\xfd", "packed with zstd", "zstd -dc"),
     (b"\xfd7zXZ\0", "packed with xz", "xz -dc"),
     (b"BZh", "packed with bzip2", "bzip2 -dc"),
@@ -141,7 +144,10 @@ fn read(
     given: Option<&'static Encoding>,
     name: Option<&str>,
 ) -> Result<Input, NotRead> {
-    let (head, packed) = peek(BufReader::with_capacity(BUFFER_BYTES, source), 8)?;
+    let (head, packed) = peek(BufReader::with_capacity(BUFFER_BYTES, source), MAGIC_BYTES)?;
+    if let Some((what, how)) = spreadsheet(&head) {
+        return Err(NotRead::Not(ImportError::Foreign { what, how }));
+    }
     let is_gzip = head.starts_with(&GZIP_MAGIC);
     if let Some((_, what, command)) = PACKED.iter().find(|(magic, _, _)| head.starts_with(magic)) {
         let name = name.map_or_else(|| "FILE".to_owned(), |name| format!("'{name}'"));
@@ -154,7 +160,10 @@ fn read(
     } else {
         Box::new(packed)
     };
-    let (mut mark, plain) = peek(plain, 4)?;
+    let (mut mark, plain) = peek(plain, MAGIC_BYTES)?;
+    if let Some((what, how)) = foreign(&mark) {
+        return Err(NotRead::Not(ImportError::Foreign { what, how }));
+    }
     let Marked { encoding, mark_bytes } = encoding_of(&mark, given).map_err(|marked| {
         let given = given.map_or("", Encoding::name);
         NotRead::Not(ImportError::OtherMark { marked, given })
@@ -176,6 +185,9 @@ fn read(
     if format.is_none() && is_list_of_parts(&head) {
         return Err(NotRead::Not(ImportError::PartOfLog));
     }
+    if let Some((what, how)) = no_table(&head).filter(|_| format.is_none()) {
+        return Err(NotRead::Not(ImportError::Foreign { what, how }));
+    }
     let format = format.unwrap_or_else(|| recognised(&head));
     if format != Format::Aof && head.contains(&b'\r') && !head.contains(&b'\n') {
         return Err(NotRead::Not(ImportError::CarriageReturns));
@@ -193,10 +205,18 @@ fn recognised(head: &[u8]) -> Format {
     let mut text = head.iter().copied().filter(|byte| !byte.is_ascii_whitespace());
     match (text.next(), text.next()) {
         (Some(b'{'), _) | (Some(b'['), Some(b'{' | b'[' | b']' | b'"')) => Format::Ndjson,
+        (Some(b'['), Some(b'0'..=b'9' | b'-' | b't' | b'f' | b'n')) if is_array(head) => Format::Ndjson,
         (Some(b'*' | b'#'), _) if is_command(head) => Format::Aof,
         _ if is_pairs(head, head.len() < SNIFFED_BYTES) => Format::RedisCsv,
         _ => Format::Csv,
     }
+}
+
+/// Whether a text begins with an array of JSON.
+fn is_array(head: &[u8]) -> bool {
+    let text = head.trim_ascii_start();
+    let array = end_of_value(text).and_then(|end| text.get(..end));
+    array.is_some_and(|array| serde_json::from_slice::<Vec<IgnoredAny>>(array).is_ok())
 }
 
 /// Whether a text is the list of the parts of an append-only file: `file NAME seq 1 type b`.

@@ -5,7 +5,8 @@
 
 use serde_json::value::RawValue;
 
-use crate::cli::import::read::json_fields::{hint, lookup, scalar};
+use crate::cli::import::read::json_hint::{hint, within};
+use crate::cli::import::read::json_paths::{lookup, scalar};
 use crate::cli::import::read::numbers::Numbers;
 use crate::cli::import::read::slug::slug;
 use crate::cli::import::read::times::Times;
@@ -75,6 +76,9 @@ fn of_board(text: &str) -> Option<String> {
 
 fn of_time(text: &str) -> Option<String> {
     let at = lookup(text, "at").filter(|at| *at != "null")?;
+    if at.starts_with('{') {
+        return Some(within("at", "at", at).trim_start_matches("; ").to_owned());
+    }
     let (told, _) = scalar(at)?;
     if at.starts_with('"') && Timestamp::parse(&told).is_ok() {
         return None;
@@ -93,8 +97,9 @@ fn of_version(text: &str) -> Option<String> {
 
 fn of_names(text: &str, why: &str) -> Option<String> {
     if why.contains("member is missing") {
-        let place =
-            hint(text, &[]).map(|hint| format!("; the rows may be within: {hint}")).unwrap_or_default();
+        let place = hint(text, &[], false)
+            .map(|hint| format!("; the rows may be within: {hint}"))
+            .unwrap_or_default();
         let how = "--column member=NAME --column score=NAME reads the fields of rows that are no jobs";
         return Some(format!("{how}{place}"));
     }
@@ -123,6 +128,11 @@ mod tests {
             (of(r#""score":5,"at":"2026-07-24 10:00:00""#), Malformed, "--at-zone names it"),
             (of(r#""score":5,"at":"24.07.2026""#), Malformed, "--at-format says how it is written"),
             (of(r#""score":5,"at":"2026-07-24""#), Malformed, "--column at=at reads dates"),
+            (
+                of(r#""score":5,"at":{"$date":"2026-07-24T10:00:00Z"}"#),
+                Malformed,
+                "--column 'at=at.$date' reads",
+            ),
             (of(r#""score":5,"version":"x""#), Malformed, "--column version= leaves it out"),
             (
                 r#"{"board":"Summer Cup","member":"m","score":5}"#.to_owned(),

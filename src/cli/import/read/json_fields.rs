@@ -2,24 +2,24 @@
 //! names of fields, and into arrays by numbers from 0, with dots between them.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 
 use serde_json::value::RawValue;
 
 use crate::cli::import::read::column_names::{Asked, Field};
-use crate::cli::import::read::entry::{CellNames, Cells, KeyCell, fits_meta, fits_version, row_op};
+use crate::cli::import::read::entry::{
+    CellNames, Cells, KeyCell, fits_meta, fits_version, row_op, trimmed_name,
+};
+use crate::cli::import::read::json_hint::{hint, path_of, within};
+use crate::cli::import::read::json_paths::{Object, lookup, scalar};
 use crate::cli::import::read::numbers::Written;
 use crate::cli::import::read::row::RejectedLine;
 use crate::cli::import::read::rules::Rules;
+use crate::cli::import::shell_word::shell_word;
 use crate::job::{Op, RejectCode};
 use crate::types::{quoted, shown};
 
 /// Fields that a message names.
 const FIELDS_NAMED: usize = 20;
-/// How deep rows are looked for in a document, to say where they are.
-const HINT_DEPTH: usize = 4;
-
-type Object<'a> = BTreeMap<Cow<'a, str>, &'a RawValue>;
 
 /// Where each field is in a row. `None`: it is not read.
 #[derive(Debug, Default)]
@@ -171,28 +171,35 @@ impl Fields {
         is_exported: bool,
     ) -> Result<Cells<'a>, RejectedLine> {
         let malformed = |why: String| RejectedLine::new(line, RejectCode::Malformed, why);
-        let plain = |path: &str| match lookup(text, path) {
+        let plain = |field: &str, path: &str| match lookup(text, path) {
             None | Some("null") => Ok(None),
             Some(value) => {
                 let scalar = scalar(value).ok_or_else(|| {
-                    malformed(format!("field {}: {} is no text and no number", quoted(path), shown(value)))
+                    let within = within(field, path, value);
+                    malformed(format!(
+                        "field {}: {} is no text and no number{within}",
+                        quoted(path),
+                        shown(value)
+                    ))
                 });
                 scalar.map(|(text, written)| Some((trimmed(text), written)))
             }
         };
-        let optional = |path: &Option<String>| match path {
+        let optional = |field: &str, path: Option<&str>| match path {
             Some(path) => {
-                plain(path).map(|found| found.map(|(text, _)| text).filter(|text| !text.is_empty()))
+                plain(field, path).map(|found| found.map(|(text, _)| text).filter(|text| !text.is_empty()))
             }
             None => Ok(None),
         };
+        let name = key.clone();
         let member = match (&self.member, key) {
-            (None, Some(key)) => trimmed(Cow::Owned(key)),
+            (None, Some(key)) => Cow::Owned(trimmed_name(&key).to_owned()),
             (path, _) => {
                 let path = path.as_deref().unwrap_or("member");
-                let found = plain(path)?.ok_or_else(|| malformed(self.missing(text, path, "member")))?;
+                let found = plain("member", path)?
+                    .ok_or_else(|| malformed(self.missing(text, path, "member", None)))?;
                 let as_it_is = lookup(text, path).and_then(scalar).filter(|_| is_exported);
-                as_it_is.unwrap_or(found).0
+                as_it_is.map_or_else(|| of_name(found.0), |(text, _)| text)
             }
         };
         let meta = match self.meta.as_deref().and_then(|path| lookup(text, path)) {
@@ -204,19 +211,20 @@ impl Fields {
         let is_scored = rules.op.or(op).is_none_or(Op::takes_score);
         let mut cells = Cells {
             member,
-            board: optional(&self.board)?,
-            at: optional(&self.at)?,
-            version: optional(&self.version)?,
+            board: optional("board", self.board.as_deref())?,
+            at: optional("at", self.at.as_deref())?,
+            version: optional("version", self.version.as_deref())?,
             meta,
             meta_parts: parts(text, &self.meta_parts),
             profile_parts: parts(text, &self.profile_parts),
             is_hidden: is_hidden(text).map_err(malformed)?,
             op,
+            updated_at: optional("updated_at", Some("updated_at").filter(|_| is_exported))?,
             is_exported,
             ..Cells::default()
         };
         if is_scored {
-            self.keys(line, text, &mut cells, rules)?;
+            self.keys(line, text, &mut cells, rules, name.as_deref())?;
         }
         Ok(cells)
     }
@@ -227,6 +235,7 @@ impl Fields {
         text: &'a str,
         cells: &mut Cells<'a>,
         rules: &Rules,
+        name: Option<&str>,
     ) -> Result<(), RejectedLine> {
         let bad = |why: String| RejectedLine::new(line, RejectCode::BadScore, why);
         // A row that is no object or array is a score by itself.
@@ -244,7 +253,7 @@ impl Fields {
             let absent = if rules.blanks.iter().any(String::is_empty) { Some("null") } else { None };
             let value = lookup(text, path).or(absent).ok_or_else(|| {
                 let blank = "; --blank \"\" leaves out rows without it";
-                bad(self.missing(text, path, "score") + blank)
+                bad(self.missing(text, path, "score", name) + blank)
             })?;
             let mut items = vec![value];
             if self.is_score_by_name && value.starts_with('[') {
@@ -257,8 +266,14 @@ impl Fields {
                     continue;
                 }
                 let key = scalar(item);
-                let key =
-                    key.ok_or_else(|| bad(format!("field {}: {} is no number", quoted(path), shown(item))))?;
+                let key = key.ok_or_else(|| {
+                    bad(format!(
+                        "field {}: {} is no number{}",
+                        quoted(path),
+                        shown(item),
+                        within("score", path, item)
+                    ))
+                })?;
                 cells.keys.push(KeyCell { text: trimmed(key.0), written: key.1 });
             }
         }
@@ -266,7 +281,10 @@ impl Fields {
     }
 
     /// That a row has no such field, and where rows may be instead.
-    fn missing(&self, text: &str, path: &str, field: &str) -> String {
+    ///
+    /// # Arguments
+    /// `name`: of the row, in an object of rows. Each may be a group of them.
+    fn missing(&self, text: &str, path: &str, field: &str, name: Option<&str>) -> String {
         let Ok(fields) = serde_json::from_str::<Object<'_>>(text) else {
             return format!(
                 "the row is {}, which has no field {}; --column {field}=NUMBER reads an array, from 0",
@@ -278,46 +296,18 @@ impl Fields {
             return format!("the field {} is null, and every row needs its {field}", quoted(path));
         }
         let names: Vec<String> = fields.keys().take(FIELDS_NAMED).map(|name| shown(name)).collect();
-        let hint = hint(text, &self.rows_at);
+        let within: Vec<String> =
+            self.rows_at.iter().map(String::as_str).chain(name).map(str::to_owned).collect();
+        let hint = hint(text, &within, name.is_some());
         let hint = hint.map(|hint| format!("; the rows may be within: {hint}")).unwrap_or_default();
+        let inner = path_of(text, path).map(|path| shell_word(&format!("{field}={path}")));
+        let inner = inner.map(|inner| format!("; perhaps --column {inner}")).unwrap_or_default();
         format!(
-            "the row has no field {}; it has: {}. --column {field}=NAME names the field{hint}",
+            "the row has no field {}; it has: {}. --column {field}=NAME names the field{inner}{hint}",
             quoted(path),
             names.join(", ")
         )
     }
-}
-
-/// What a row of JSON has at a path, as JSON. A name with dots in it comes before a path of that text.
-pub fn lookup<'a>(json: &'a str, path: &str) -> Option<&'a str> {
-    if json.starts_with('{') {
-        let fields: Object<'a> = serde_json::from_str(json).ok()?;
-        if let Some(value) = fields.get(path) {
-            return Some(value.get());
-        }
-        let mut dots = path.match_indices('.').map(|(at, _)| at);
-        return dots.find_map(|at| {
-            let (name, rest) = path.split_at_checked(at)?;
-            lookup(fields.get(name)?.get(), rest.strip_prefix('.')?)
-        });
-    }
-    if json.starts_with('[') {
-        let items: Vec<&'a RawValue> = serde_json::from_str(json).ok()?;
-        let (index, rest) = path.split_once('.').map_or((path, None), |(index, rest)| (index, Some(rest)));
-        let item = items.get(index.parse::<usize>().ok()?)?.get();
-        return rest.map_or(Some(item), |rest| lookup(item, rest));
-    }
-    None
-}
-
-/// A text or a number of JSON.
-pub fn scalar(json: &str) -> Option<(Cow<'_, str>, Written)> {
-    if json.starts_with('"') {
-        let text: Cow<'_, str> = serde_json::from_str::<String>(json).ok()?.into();
-        return Some((text, Written::Text));
-    }
-    let is_number = json.starts_with(|c: char| c == '-' || c.is_ascii_digit());
-    is_number.then_some((Cow::Borrowed(json), Written::JsonNumber))
 }
 
 /// Whether a row says that its member is hidden, who would be shown without this.
@@ -332,6 +322,13 @@ fn is_hidden(text: &str) -> Result<bool, String> {
             "the field \"hidden\" must be true or false, as in an export; got {}: take it away, or call it otherwise",
             shown(value)
         )),
+    }
+}
+
+fn of_name(text: Cow<'_, str>) -> Cow<'_, str> {
+    match text {
+        Cow::Borrowed(text) => Cow::Borrowed(trimmed_name(text)),
+        Cow::Owned(text) => Cow::Owned(trimmed_name(&text).to_owned()),
     }
 }
 
@@ -366,91 +363,4 @@ fn own_op(text: &str, rules: &Rules) -> Result<Option<Op>, String> {
     let Some(value) = lookup(text, "op").filter(|value| *value != "null") else { return Ok(None) };
     let name = scalar(value).map_or(Cow::Borrowed(value), |(name, _)| name);
     row_op(&name, rules.op)
-}
-
-/// The options by which rows are found in a document that is no row itself.
-///
-/// # Arguments
-/// `within`: where the document itself is, if it is part of one.
-pub fn hint(text: &str, within: &[String]) -> Option<String> {
-    hint_below(text, &mut within.to_vec(), within.len() + HINT_DEPTH)
-}
-
-fn hint_below(text: &str, path: &mut Vec<String>, depth_max: usize) -> Option<String> {
-    let fields: Object<'_> = serde_json::from_str(text).ok()?;
-    let at = |path: &[String]| {
-        if path.is_empty() { String::new() } else { format!("--rows-at {} ", path.join(".")) }
-    };
-    if let Some((name, first)) = rows_in(&fields) {
-        path.push(name.to_owned());
-        let rows = at(path).trim_end().to_owned();
-        // The rows of groups, or rows that have lists of their own.
-        let fields: Object<'_> = serde_json::from_str(first).unwrap_or_default();
-        let further = rows_in(&fields).map(|(name, _)| format!(", or {rows}.{name}")).unwrap_or_default();
-        return Some(rows + &further);
-    }
-    let all = |start: fn(char) -> bool| {
-        !fields.is_empty() && fields.values().all(|value| value.get().starts_with(start))
-    };
-    let has_rows_alone = all(|c| c == '{') && fields.len() > 1;
-    if has_rows_alone || all(|c| c.is_ascii_digit() || c == '-') {
-        return Some(format!("{}--member-from-key", at(path)));
-    }
-    if path.len() >= depth_max {
-        return None;
-    }
-    fields.iter().find_map(|(name, value)| {
-        path.push(name.to_string());
-        let found = hint_below(value.get(), path, depth_max);
-        path.pop();
-        found
-    })
-}
-
-/// A field that is an array of objects or arrays, and the first of these.
-fn rows_in<'a>(fields: &'a Object<'a>) -> Option<(&'a str, &'a str)> {
-    fields.iter().find_map(|(name, value)| {
-        let items: Vec<&RawValue> = serde_json::from_str(value.get()).unwrap_or_default();
-        let first = items.first().map(|item| item.get()).filter(|item| item.starts_with(['{', '[']))?;
-        Some((&**name, first))
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn paths_go_into_objects_and_arrays() {
-        let text = r#"{"a":{"b":[10,{"c":"x"}]},"a.d":7,"e":null}"#;
-        for (path, expect) in [
-            ("a.b.0", Some("10")),
-            ("a.b.1.c", Some("\"x\"")),
-            ("a.d", Some("7")),
-            ("e", Some("null")),
-            ("a.x", None),
-            ("a.b.2", None),
-            ("a.b.c", None),
-        ] {
-            assert_eq!(lookup(text, path), expect, "{path}");
-        }
-    }
-
-    #[test]
-    fn where_rows_are_is_told_of_a_document() {
-        for (text, expect) in [
-            (r#"{"standings":[{"name":"ann"}]}"#, Some("--rows-at standings")),
-            (r#"{"n":1,"data":{"page":1,"rows":[[1,2]]}}"#, Some("--rows-at data.rows")),
-            (r#"{"ann":{"s":1},"bob":{"s":2}}"#, Some("--member-from-key")),
-            (r#"{"ann":1,"bob":2}"#, Some("--member-from-key")),
-            (r#"{"x":"","scores":{"ann":1}}"#, Some("--rows-at scores --member-from-key")),
-            (
-                r#"{"groups":[{"name":"a","rows":[{"x":1}]}]}"#,
-                Some("--rows-at groups, or --rows-at groups.rows"),
-            ),
-            (r#"{"name":"ann","points":5}"#, None),
-        ] {
-            assert_eq!(hint(text, &[]).as_deref(), expect, "{text}");
-        }
-    }
 }

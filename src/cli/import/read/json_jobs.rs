@@ -13,6 +13,8 @@ use serde_json::value::{RawValue, to_raw_value};
 use smallvec::smallvec;
 
 use crate::cli::board_line::BoardLine;
+use crate::cli::import::read::column_names::{Asked, Field};
+use crate::cli::import::read::entry::ABSENT_HIDES;
 use crate::cli::import::read::job_text::JobText;
 use crate::cli::import::read::limits::MAX_JOB_BYTES;
 use crate::cli::import::read::row::{Boards, LastBoard, Parsed, RejectedLine, Row, version_before};
@@ -56,7 +58,11 @@ impl Peek<'_> {
     pub fn is_exported(&self) -> bool {
         // Standings of others have a position or a rank, too.
         let is_listed = self.position.is_some() && self.updated_at.is_some();
-        is_listed || self.hidden.is_some_and(|hidden| hidden.get() == "true")
+        is_listed || self.is_hidden()
+    }
+
+    fn is_hidden(&self) -> bool {
+        self.hidden.is_some_and(|hidden| hidden.get() == "true")
     }
 
     /// Whether the line says what the board of an export is.
@@ -110,6 +116,9 @@ impl JobLine<'_> {
             return Err(self.refusal().unwrap_or_else(why));
         }
         let op = self.op(&peek)?;
+        if rules.if_absent && peek.is_hidden() {
+            return Err(self.malformed(ABSENT_HIDES));
+        }
         let words = |why: serde_json::Error| self.malformed(&json_words(text.as_bytes(), &why));
         let twice = self.twice(&peek, op).map_err(words)?;
         let exported = peek.is_exported().then(|| {
@@ -158,6 +167,20 @@ impl JobLine<'_> {
         Ok((Parsed::Row(if takes_time { row.without_time() } else { row }), repeat))
     }
 
+    /// Whether the line is passed on as it is where other rows are read field by field: it hides, shows or
+    /// removes a member, or is a profile, and no option is about what it has.
+    pub fn has_no_fields(&self) -> bool {
+        let Rules { columns, slug, member_from_key, .. } = self.rules;
+        let Ok(peek) = self.peek() else { return false };
+        let is_unscored = |name: &str| Op::ALL.iter().any(|op| op.name() == name && !op.takes_score());
+        let is_free = |field: &Field| columns.of(field) == Asked::No;
+        peek.op.as_deref().is_some_and(is_unscored)
+            && is_free(&Field::Member)
+            && is_free(&Field::Board)
+            && (peek.version.is_none() || is_free(&Field::Version))
+            && !(*slug || *member_from_key)
+    }
+
     /// Who is hidden by the line: a member on a board, or, without one, on all.
     pub fn hides(&self) -> Option<(String, Option<String>)> {
         let peek = self.peek().ok().filter(|peek| peek.op.as_deref() == Some(Op::Hide.name()))?;
@@ -169,7 +192,7 @@ impl JobLine<'_> {
     /// Whom the line's entry says to be hidden on its board, and the row that hides them there.
     pub fn hidden(&self, last_board: &mut LastBoard) -> Option<(String, String, Row)> {
         let peek = self.peek().ok()?;
-        let is_hidden = peek.hidden.is_some_and(|hidden| hidden.get() == "true");
+        let is_hidden = peek.is_hidden();
         let is_shown = self
             .op(&peek)
             .ok()?
@@ -221,12 +244,11 @@ impl JobLine<'_> {
             }
             Some(own) if is_scored(own) => Ok(Some(given.name())),
             // Who is hidden, and profiles, are part of an export beside its scores.
-            Some(_) if self.is_described => Ok(own),
+            Some(_) if self.is_described && !self.rules.if_absent => Ok(own),
             Some(own) => Err(self.malformed(&format!(
-                "its op is {}, and --op {} is to hold for every row; import the rows of other operations apart, \
-                 without --op",
+                "its op is {}, and {} is to hold for every row; import the rows of other operations apart, without it",
                 quoted(own),
-                given.name()
+                self.rules.op_flag()
             ))),
         }
     }

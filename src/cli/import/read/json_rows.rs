@@ -92,7 +92,7 @@ impl<R: BufRead> JsonRows<R> {
                 return Err(ImportError::NoTimes);
             }
             let mut builder = Builder::new(rules.clone(), fields.cell_names(), slugs);
-            if rules.numbers.duration.is_some() {
+            if !rules.durations.is_empty() {
                 let keys_of = |(line, text): (u64, &str)| -> Option<Vec<String>> {
                     let cells = fields.cells(line, text, Some(String::new()), rules, false).ok()?;
                     Some(cells.keys.iter().map(|key| key.text.to_string()).collect())
@@ -151,7 +151,10 @@ impl<R: BufRead> JsonRows<R> {
 
     /// As [`JsonRows::parse`], unless the rows of an export come without their board.
     fn parse_behind_board(&mut self, found: Found) -> Result<Parsed, ImportError> {
-        let parsed = self.parse(found)?;
+        let buffer = std::mem::take(&mut self.buffer);
+        let parsed = self.parse(found, &buffer);
+        self.buffer = buffer;
+        let parsed = parsed?;
         match &parsed {
             Parsed::Board(_) => self.is_described = true,
             Parsed::Rejected(line) if !self.is_described && self.undescribed.is_none() => {
@@ -170,75 +173,97 @@ impl<R: BufRead> JsonRows<R> {
     /// Whether the row is one that an export has written.
     fn is_exported(&self) -> bool {
         let text = std::str::from_utf8(&self.buffer).unwrap_or_default().trim();
-        let line = JobLine { line: 0, text, rules: &self.rules, is_described: self.is_described };
-        line.peek().is_ok_and(|peek| peek.is_exported())
+        self.job(0, text).peek().is_ok_and(|peek| peek.is_exported())
     }
 
-    fn parse(&mut self, found: Found) -> Result<Parsed, ImportError> {
+    /// The line as one that may be a job.
+    fn job<'a>(&'a self, line: u64, text: &'a str) -> JobLine<'a> {
+        JobLine { line, text, rules: &self.rules, is_described: self.is_described }
+    }
+
+    /// # Arguments
+    /// `buffer`: what was read.
+    fn parse(&mut self, found: Found, buffer: &[u8]) -> Result<Parsed, ImportError> {
         let Found { line, key, is_too_long } = found;
         if is_too_long {
             return Ok(Parsed::Rejected(too_long(line)));
         }
-        let Ok(text) = std::str::from_utf8(&self.buffer) else {
+        let Ok(text) = std::str::from_utf8(buffer) else {
             let why = "not a job object: the line is not UTF-8; --encoding says what the file is in, often windows-1252";
             return Ok(Parsed::Rejected(RejectedLine::new(line, RejectCode::Malformed, why)));
         };
         let text = text.trim();
-        let job = JobLine { line, text, rules: &self.rules, is_described: self.is_described };
-        if let Some((fields, builder)) = &mut self.mapped {
-            let mut is_exported = self.is_described;
-            if text.starts_with('{')
-                && let Ok(peek) = job.peek()
-            {
-                if (peek.is_board() || peek.is_exported()) && !self.rules.numbers.is_plain() {
-                    return Err(ImportError::ScaledExport);
-                }
-                is_exported |= peek.is_exported();
-                if peek.is_board() {
-                    let parsed = job.parse(&mut self.last_board);
-                    return Ok(parsed.map_or_else(Parsed::Rejected, |(parsed, _)| parsed));
-                }
-            }
-            if let Err(why) = serde_json::from_str::<Unrepeated>(text) {
-                let repeated = why.is_data().then(|| why.to_string());
-                let repeated = repeated.as_deref().and_then(|why| why.split(" at line ").next());
-                let why = repeated.map_or_else(
-                    || format!("not JSON: {}", crate::wire::json_words(text.as_bytes(), &why)),
-                    str::to_owned,
-                );
-                return Ok(Parsed::Rejected(RejectedLine::new(line, RejectCode::Malformed, why)));
-            }
-            let cells = fields.cells(line, text, key, &self.rules, is_exported);
-            let built = cells.and_then(|cells| builder.build(line, &cells));
-            return Ok(match built {
-                Ok(Built::Row(row, followers)) => {
-                    self.followers = followers;
-                    Parsed::Row(row)
-                }
-                Ok(Built::Blank(blank)) => Parsed::Blank(blank),
-                Err(rejected) => Parsed::Rejected(of_group(rejected, self.values.first_group())),
-            });
-        }
-        let parsed = job.parse(&mut self.last_board).map_err(|rejected| advised(rejected, text));
         // Few rows are about that, and reading one again takes as long as reading it once.
         let mut hidden = None;
-        if text.contains("hid") || text.contains("\\u") {
-            hidden = job.hidden(&mut self.last_board);
-            self.hidden_everywhere
-                .extend(job.hides().filter(|(_, on)| on.is_none()).map(|(member, _)| member));
+        if text.starts_with('{') && (text.contains("hid") || text.contains("\\u")) {
+            let mut last_board = std::mem::take(&mut self.last_board);
+            let job = self.job(line, text);
+            hidden = job.hidden(&mut last_board);
+            let everywhere = self.hides(&job).filter(|(_, on)| on.is_none()).map(|(member, _)| member);
+            self.last_board = last_board;
+            self.hidden_everywhere.extend(everywhere);
         }
+        let is_behind =
+            hidden.as_ref().is_some_and(|(member, board, _)| self.is_hidden_behind(member, board));
+        if self.mapped.is_some() && !(text.starts_with('{') && self.is_job(line, text)?) {
+            return Ok(self.parse_fields(line, text, key, is_behind));
+        }
+        let mut last_board = std::mem::take(&mut self.last_board);
+        let parsed = self.job(line, text).parse(&mut last_board);
+        self.last_board = last_board;
         Ok(match parsed {
             Ok((parsed, repeat)) => {
-                if let Some((member, board, hide)) = hidden
-                    && !self.is_hidden_behind(&member, &board)
-                {
-                    self.followers.push(hide);
-                }
+                self.followers.extend(hidden.filter(|_| !is_behind).map(|(_, _, hide)| hide));
                 self.followers.extend(repeat);
                 parsed
             }
-            Err(rejected) => Parsed::Rejected(rejected),
+            Err(rejected) => Parsed::Rejected(advised(rejected, text)),
         })
+    }
+
+    /// Whether the line is read as a job, among others that are read field by field.
+    ///
+    /// # Errors
+    /// When it is of an export, whose scores options would change.
+    fn is_job(&self, line: u64, text: &str) -> Result<bool, ImportError> {
+        let job = self.job(line, text);
+        let Ok(peek) = job.peek() else { return Ok(false) };
+        if (peek.is_board() || peek.is_exported()) && !self.rules.has_plain_numbers() {
+            return Err(ImportError::ScaledExport);
+        }
+        Ok(peek.is_board() || job.has_no_fields())
+    }
+
+    /// # Arguments
+    /// - `key`: the row's name in the object of rows.
+    /// - `is_hidden_behind`: the row that hides its member is the next line, and is not made here.
+    fn parse_fields(&mut self, line: u64, text: &str, key: Option<String>, is_hidden_behind: bool) -> Parsed {
+        let malformed = |why: String| Parsed::Rejected(RejectedLine::new(line, RejectCode::Malformed, why));
+        if let Err(why) = serde_json::from_str::<Unrepeated>(text) {
+            let repeated = why.is_data().then(|| why.to_string());
+            let repeated = repeated.as_deref().and_then(|why| why.split(" at line ").next());
+            return malformed(repeated.map_or_else(
+                || format!("not JSON: {}{}", crate::wire::json_words(text.as_bytes(), &why), not_json(text)),
+                str::to_owned,
+            ));
+        }
+        let is_listed = || self.job(line, text).peek().is_ok_and(|peek| peek.is_exported());
+        let is_exported = self.is_described || text.starts_with('{') && is_listed();
+        let Some((fields, builder)) = &mut self.mapped else {
+            return malformed("no field is read".to_owned());
+        };
+        let built = fields.cells(line, text, key, &self.rules, is_exported).and_then(|mut cells| {
+            cells.is_hidden &= !is_hidden_behind || self.rules.if_absent;
+            builder.build(line, &cells)
+        });
+        match built {
+            Ok(Built::Row(row, followers)) => {
+                self.followers = followers;
+                Parsed::Row(row)
+            }
+            Ok(Built::Blank(blank)) => Parsed::Blank(blank),
+            Err(rejected) => Parsed::Rejected(of_group(rejected, self.values.first_group())),
+        }
     }
 
     /// Whether the member of an entry is hidden by the line behind it, as an export writes it, or by one
@@ -256,9 +281,13 @@ impl<R: BufRead> JsonRows<R> {
         }
         let text =
             self.ahead.front().and_then(|(_, text)| std::str::from_utf8(text).ok()).unwrap_or_default();
-        let next =
-            JobLine { line: 0, text: text.trim(), rules: &self.rules, is_described: self.is_described };
-        next.hides().is_some_and(|(hidden, on)| hidden == member && on.is_none_or(|on| on == board))
+        let next = self.hides(&self.job(0, text.trim()));
+        next.is_some_and(|(hidden, on)| hidden == member && on.is_none_or(|on| on == board))
+    }
+
+    /// Who is hidden by a line, if it is passed on as it is.
+    fn hides(&self, job: &JobLine<'_>) -> Option<(String, Option<String>)> {
+        if self.mapped.is_some() && !job.has_no_fields() { None } else { job.hides() }
     }
 }
 
@@ -275,7 +304,23 @@ fn at_line(mut parsed: Parsed, is_shared: bool) -> Parsed {
 fn advised(rejected: RejectedLine, text: &str) -> RejectedLine {
     let code = RejectCode::ALL.into_iter().find(|code| code.name() == rejected.code);
     let advice = code.map(|code| advice(text, code, &rejected.detail)).unwrap_or_default();
+    let advice = if advice.is_empty() && rejected.detail.contains("JSON") {
+        not_json(text).to_owned()
+    } else {
+        advice
+    };
     RejectedLine { detail: rejected.detail + &advice, ..rejected }
+}
+
+/// What helps a row that is no JSON: some programs write so what is not a number, or several rows on a line.
+fn not_json(text: &str) -> &'static str {
+    if text.contains("NaN") || text.contains("Infinity") {
+        "; NaN and Infinity are none of JSON's: as null, which pandas writes by itself, --blank \"\" leaves such rows out"
+    } else if text.contains("}{") || text.contains("} {") {
+        "; where a line has several values, jq -c . FILE | ranktree import - makes a line of each"
+    } else {
+        ""
+    }
 }
 
 /// The same with what reads a group by itself, if a field may be one of the group around the row.

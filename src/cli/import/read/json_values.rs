@@ -57,7 +57,7 @@ pub fn is_document(head: &[u8]) -> bool {
     let Some(start) = head.iter().position(|byte| !byte.is_ascii_whitespace()) else { return false };
     let text = head.get(start..).unwrap_or_default();
     if text.starts_with(b"[") {
-        return true;
+        return !has_rows_of_cells(text);
     }
     if let Some(end) = end_of_value(text) {
         return text.get(..end).is_some_and(|value| value.contains(&b'\n'));
@@ -66,8 +66,20 @@ pub fn is_document(head: &[u8]) -> bool {
     lines.find(|line| !line.is_empty()).is_some_and(|second| !second.starts_with(b"{"))
 }
 
+/// Whether a text begins with two lines that are arrays of texts and numbers: each is a row. One such line
+/// alone may be anything.
+fn has_rows_of_cells(text: &[u8]) -> bool {
+    let mut lines = text.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii).filter(|line| !line.is_empty());
+    let is_row = |line: &[u8]| {
+        let is_whole = end_of_value(line) == Some(line.len());
+        let first = line.get(1..).unwrap_or_default().trim_ascii_start().first();
+        is_whole && line.starts_with(b"[") && !matches!(first, Some(b'{' | b'[' | b']') | None)
+    };
+    lines.next().is_some_and(is_row) && lines.next().is_some_and(is_row)
+}
+
 /// Where the object or array that a text begins with ends.
-fn end_of_value(text: &[u8]) -> Option<usize> {
+pub fn end_of_value(text: &[u8]) -> Option<usize> {
     let (mut depth, mut in_text, mut is_escaped) = (0_usize, false, false);
     for (index, byte) in text.iter().enumerate() {
         match byte {
@@ -227,7 +239,8 @@ impl<R: BufRead> Document<R> {
     /// # Arguments
     /// `depth`: how many names of the path are behind it.
     fn enter(&mut self, depth: usize) -> Result<(), ImportError> {
-        for depth in depth..self.path.len() {
+        let mut depth = depth;
+        while depth < self.path.len() {
             let wanted = self.path.get(depth).cloned().unwrap_or_default();
             match (self.needed()?, wanted.parse::<usize>()) {
                 (b'{', _) => {
@@ -238,8 +251,14 @@ impl<R: BufRead> Document<R> {
                             return Err(self.no_rows(depth));
                         }
                         has_fields = true;
-                        if self.key()? == wanted {
-                            break;
+                        let key = self.key()?;
+                        if let Some(names) = self.names_of(&key, depth) {
+                            // What ends the path too early may be followed by a name with more dots.
+                            let is_end = depth + names == self.path.len();
+                            if is_end || matches!(self.needed()?, b'{' | b'[') {
+                                depth += names;
+                                break;
+                            }
                         }
                         self.skip_value()?;
                     }
@@ -256,6 +275,7 @@ impl<R: BufRead> Document<R> {
                         }
                     }
                     self.levels.push(Level::Item);
+                    depth += 1;
                 }
                 (b'[', Err(_)) => {
                     self.take()?;
@@ -275,6 +295,13 @@ impl<R: BufRead> Document<R> {
             _ => return Err(self.no_rows(self.path.len())),
         });
         self.take()
+    }
+
+    /// How many names of the path from one on are a field's name: one, or several if it has dots in it.
+    fn names_of(&self, key: &str, depth: usize) -> Option<usize> {
+        let dots = key.matches('.').count();
+        let names = self.path.get(depth..=depth + dots)?;
+        (names.join(".") == key).then_some(dots + 1)
     }
 
     fn no_rows(&self, depth: usize) -> ImportError {

@@ -65,6 +65,8 @@ fn rows_are_found_wherever_a_document_has_them() {
             vec![row(1, "", "1"), row(1, "", "2"), row(1, "", "3")],
         ),
         ("{\"g\":[]}", &["g", "r"], false, vec![]),
+        ("{\"v1\":1,\"v1.0\":{\"a.b.c\":[1]}}", &["v1", "0", "a", "b", "c"], false, vec![row(1, "", "1")]),
+        ("[{\"a.b\":[1]},{\"a\":{\"b\":[2]}}]", &["a", "b"], false, vec![row(1, "", "1"), row(1, "", "2")]),
     ] {
         assert_eq!(values(text, path, by_key).expect(text), expect, "{text}");
     }
@@ -100,6 +102,12 @@ fn documents_are_told_from_lines_by_their_beginning() {
         ("{\n\"a\":{\n", true),
         ("{\"board\":\"b\",\n{\"member\":1}\n", false),
         ("[", true),
+        ("[\"ann\",5]\n\n[\"bob\",7]\n", false),
+        ("[1,\"ann\"]\r\n[2,\"bob\"]", false),
+        ("[\"ann\",\"5\",\"bob\",\"7\"]\n", true),
+        ("[[\"ann\",5]]\n[[\"bob\",7]]\n", true),
+        ("[{\"a\":1}]\n[{\"a\":2}]\n", true),
+        ("[\"ann\",\n5]\n[\"bob\",7]\n", true),
         ("", false),
     ] {
         assert_eq!(is_document(head.as_bytes()), expect, "{head:?}");

@@ -4,8 +4,9 @@
 //! Knows: `--decimal`, `--thousands`, `--scale`, `--round`, `--duration`. Must not know: columns and rows.
 //! Nothing is guessed: `1,234` is a thousand or one and a bit, and only the user knows which.
 
-use crate::cli::import::read::exact::{Exact, is_space};
-use crate::types::{Double, Number, quoted};
+use crate::cli::import::read::durations::{DurationUnit, looks_like_duration, seconds_of};
+use crate::cli::import::read::exact::{Exact, is_shortened, is_space};
+use crate::types::{Double, Number, keeps_digits, quoted};
 
 /// How scores are written, and what becomes of them.
 #[derive(Debug, Clone)]
@@ -37,38 +38,12 @@ impl Default for Numbers {
     }
 }
 
-/// What durations are counted in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum DurationUnit {
-    /// Seconds
-    S,
-    /// Milliseconds
-    Ms,
-    /// Microseconds
-    Us,
-}
-
-impl DurationUnit {
-    fn per_second(self) -> u32 {
-        match self {
-            Self::S => 1,
-            Self::Ms => 1_000,
-            Self::Us => 1_000_000,
-        }
-    }
-
-    pub fn words(self) -> &'static str {
-        match self {
-            Self::S => "seconds",
-            Self::Ms => "milliseconds",
-            Self::Us => "microseconds",
-        }
-    }
-}
-
 /// Where a number stays that is no integer.
 pub const AS_IT_IS: &str =
     "it stays as it is on a board whose key has the type float, which is defined before";
+
+/// Up to here doubles have every whole number: 2^53.
+const WHOLE_DOUBLES: f64 = 9_007_199_254_740_992.0;
 
 /// Digits behind the point that the largest round `--scale` keeps.
 const SCALE_PLACES: u32 = 9;
@@ -141,7 +116,11 @@ impl Numbers {
             _ => None,
         };
         let value: f64 = text.chars().filter_map(digit).collect::<String>().parse().ok()?;
-        Double::new(value).filter(|double| !double.is_infinite())
+        let mantissa = text.split(['e', 'E']).next().unwrap_or_default();
+        let digits: String = mantissa.chars().filter(char::is_ascii_digit).collect();
+        // From there on doubles do not have all whole numbers, and such a number would become another one.
+        let is_kept = value.abs() < WHOLE_DOUBLES || keeps_digits(value, &digits);
+        Double::new(value).filter(|double| !double.is_infinite() && is_kept)
     }
 
     /// One key of a score that is a whole number.
@@ -174,6 +153,13 @@ impl Numbers {
                 };
                 format!("{} is not a whole number of {}: {finer}", quoted(text), unit.words())
             });
+        }
+        if written == Written::Text && is_shortened(text) && !self.is_rounded {
+            return Err(format!(
+                "{} is a number that a spreadsheet has shortened: format the column there as a number without decimals, and \
+                 save it again, or --round takes the six digits that are left",
+                quoted(text)
+            ));
         }
         let number = match written {
             Written::JsonNumber => Exact::parse(text, '.', None).ok_or_else(|| self.explained(text))?,
@@ -259,6 +245,11 @@ impl Numbers {
             let decimal = self.decimal_of_duration(text);
             return format!("{told} looks like a duration: --duration ms reads it, in milliseconds{decimal}");
         }
+        if text.chars().any(|c| c.is_numeric() && !c.is_ascii_digit()) {
+            return format!(
+                "{told} has digits or fractions of another kind than 0 to 9: write it with these"
+            );
+        }
         let is_of_number = |c: char| c.is_ascii_digit() || is_separator(c);
         let unsigned = text.trim_start_matches(['-', '+', '−']);
         let mut foreign = unsigned.chars().filter(|c| is_separator(*c));
@@ -279,9 +270,16 @@ impl Numbers {
             || before.contains(is_sign)
             || behind.contains(is_sign);
         if around != unsigned && !has_more && around.chars().all(is_of_number) && !around.is_empty() {
+            let how = taken_away(&[before, behind].concat());
             return format!(
                 "{told} is not a number such as 1200 or -3.25, with nothing before or behind it: take away what \
-                 is there but {around:?}"
+                 is there but {around:?}{how}"
+            );
+        }
+        if text.contains('%') && !around.is_empty() {
+            return format!(
+                "{told} is a percentage: take the sign away if {around} is to be the score{}",
+                taken_away("%")
             );
         }
         if unsigned.chars().any(|c| c.is_ascii_digit()) {
@@ -316,20 +314,25 @@ impl Numbers {
     }
 
     fn separator_explained(&self, told: &str, unsigned: &str, first: char) -> String {
-        let word = match first {
-            ',' => "a comma".to_owned(),
-            '.' => "a point".to_owned(),
-            ' ' | '\u{a0}' | '\u{202f}' | '\u{2009}' => "a space".to_owned(),
-            '\'' | '’' => "an apostrophe".to_owned(),
-            other => format!("{other:?}"),
-        };
+        let word = word_of(first);
         let option = if is_space(first) { "\" \"".to_owned() } else { format!("{:?}", first.to_string()) };
-        let given = (self.decimal, self.thousands);
-        if Some(first) == self.thousands || (first == self.decimal && unsigned.matches(first).count() == 1) {
-            let thousands = self.thousands.map(String::from).unwrap_or_default();
+        let last = unsigned.chars().rev().find(|c| is_separator(*c)).unwrap_or(first);
+        if last != first && Exact::parse(unsigned, last, Some(first)).is_some() {
             return format!(
-                "{told} has {word}, which does not stand where --decimal {:?} and --thousands {thousands:?} have it",
-                given.0.to_string()
+                "{told} has {word} and {}: --thousands {option} --decimal {:?} reads it",
+                word_of(last),
+                last.to_string()
+            );
+        }
+        if Some(first) == self.thousands {
+            return format!(
+                "{told} has {word}, which does not stand before three digits, as what separates thousands does; --decimal \
+                 {option} in place of --thousands if it is the decimal point"
+            );
+        }
+        if first == self.decimal && unsigned.matches(first).count() == 1 {
+            return format!(
+                "{told} has {word}, which does not stand where the decimal point of a number does"
             );
         }
         let group = format!("--thousands {option} if it separates thousands");
@@ -347,130 +350,29 @@ impl Numbers {
     }
 }
 
+/// A command that takes a sign away everywhere, if it is one sign, such as that of a currency.
+fn taken_away(around: &str) -> String {
+    let mut signs = around.trim().chars();
+    match (signs.next(), signs.next()) {
+        (Some(sign), None) if !sign.is_alphanumeric() && !"'\\^]".contains(sign) => {
+            format!(", as sed 's/[{sign}]//g' FILE | ranktree import - does")
+        }
+        _ => String::new(),
+    }
+}
+
+fn word_of(separator: char) -> String {
+    match separator {
+        ',' => "a comma".to_owned(),
+        '.' => "a point".to_owned(),
+        c if is_space(c) => "a space".to_owned(),
+        '\'' | '’' => "an apostrophe".to_owned(),
+        other => format!("{other:?}"),
+    }
+}
+
 fn is_separator(c: char) -> bool {
     is_space(c) || matches!(c, ',' | '.' | '\'' | '’' | '_' | ';' | '/' | '|' | '٬' | '·')
-}
-
-fn looks_like_duration(text: &str) -> bool {
-    let of_clock = |c: char| c.is_ascii_digit() || matches!(c, ':' | '.' | ',' | '-' | '+');
-    let is_clock = text.contains(':') && text.chars().all(of_clock);
-    let is_iso =
-        text.trim_start_matches('-').starts_with("PT") && text.contains(|c: char| c.is_ascii_digit());
-    is_clock || is_iso
-}
-
-/// The seconds of a duration: `1:23.456`, `26:50:29`, `2:01:02:03` (days first), `PT1H2M3.5S`, `1h 2m 3s`, or
-/// seconds alone.
-fn seconds_of(text: &str, decimal: char) -> Result<Exact, String> {
-    const FORM: &str = "not a duration such as 1:23.456, 26:50:29, PT1M or 83.456";
-    if text.starts_with('+') {
-        return Err("a duration with a plus sign is a gap to another row, and no score".to_owned());
-    }
-    let (is_negative, unsigned) = match text.strip_prefix(['-', '−']) {
-        Some(unsigned) => (true, unsigned),
-        None => (false, text),
-    };
-    let exact = if unsigned.contains(':') {
-        clock_seconds(unsigned, decimal)?
-    } else if unsigned.starts_with(['P', 'p']) || unsigned.ends_with(|c: char| c.is_ascii_alphabetic()) {
-        spelled_seconds(unsigned, decimal).ok_or(FORM)?
-    } else {
-        Exact::parse(unsigned, decimal, None).filter(|exact| !exact.is_negative).ok_or(FORM)?
-    };
-    Ok(Exact { is_negative, ..exact })
-}
-
-fn clock_seconds(text: &str, decimal: char) -> Result<Exact, String> {
-    let wrong =
-        || "not a duration such as 1:23.456 (minutes and seconds) or 26:50:29 (hours first)".to_owned();
-    let parts: Vec<&str> = text.split(':').collect();
-    let (last, leading) = parts.split_last().ok_or_else(wrong)?;
-    let (seconds, fraction) = last.split_once(decimal).unwrap_or((last, ""));
-    let is_digits = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
-    if !is_digits(seconds) || (last.contains(decimal) && !is_digits(fraction)) || leading.len() > 3 {
-        return Err(wrong());
-    }
-    // Of days, hours, minutes, seconds, those that are there: the last is seconds.
-    let units: [i128; 4] = [86_400, 3_600, 60, 1];
-    let units = units.iter().skip(3 - leading.len());
-    let mut total = 0_i128;
-    for (index, (part, unit)) in leading.iter().chain([&seconds]).zip(units).enumerate() {
-        if !is_digits(part) || part.len() > 12 {
-            return Err(wrong());
-        }
-        let number: i128 = part.parse().map_err(|_| wrong())?;
-        let most = if *unit == 3_600 { 24 } else { 60 };
-        if index > 0 && (number >= most || part.len() > 2) {
-            return Err(format!("{part} is too many where minutes or seconds end at 59, and hours at 23"));
-        }
-        total += number * unit;
-    }
-    Ok(Exact { is_negative: false, whole: total, fraction: fraction.trim_end_matches('0').to_owned() })
-}
-
-/// `PT1H2M3.5S`, `1h2m3.5s`, `250ms`.
-fn spelled_seconds(text: &str, decimal: char) -> Option<Exact> {
-    let text = text.to_ascii_lowercase();
-    let is_iso = text.starts_with('p');
-    let mut rest = text.strip_prefix('p').unwrap_or(&text);
-    let mut is_of_day = is_iso;
-    let mut total = Exact { is_negative: false, whole: 0, fraction: String::new() };
-    let mut least = u32::MAX;
-    let mut count = 0;
-    loop {
-        rest = rest.trim_start();
-        if is_of_day && let Some(after) = rest.strip_prefix('t') {
-            (rest, is_of_day) = (after, false);
-            continue;
-        }
-        if rest.is_empty() {
-            return (count > 0).then_some(total);
-        }
-        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != decimal)?;
-        let (number, unit) = rest.split_at_checked(digits)?;
-        let end =
-            unit.trim_start().find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(unit.trim_start().len());
-        // Of ISO 8601, units are one letter each.
-        let (unit, after) = unit.trim_start().split_at_checked(if is_iso { end.min(1) } else { end })?;
-        let seconds: i128 = match unit {
-            "d" | "day" | "days" => 86_400,
-            "h" | "hour" | "hours" if !is_of_day => 3_600,
-            "m" | "min" | "mins" | "minute" | "minutes" if !is_of_day => 60,
-            "s" | "sec" | "secs" | "second" | "seconds" if !is_of_day => 1,
-            "ms" if !is_iso => 0,
-            _ => return None,
-        };
-        let order = u32::try_from(seconds).ok()?;
-        if order >= least {
-            return None;
-        }
-        least = order;
-        let exact = Exact::parse(number, decimal, None)?;
-        let is_last = after.trim().is_empty();
-        if !exact.fraction.is_empty() && !is_last {
-            return None;
-        }
-        if seconds == 0 {
-            if exact.whole > 999 && total.whole > 0 {
-                return None;
-            }
-            let digits = format!("{:03}{}", exact.whole % 1_000, exact.fraction);
-            total.whole += exact.whole / 1_000;
-            digits.trim_end_matches('0').clone_into(&mut total.fraction);
-        } else {
-            total.whole = total.whole.checked_add(exact.whole.checked_mul(seconds)?)?;
-            // A part of a minute, such as that of 12.5 min, is a number of seconds with as many places.
-            let places = exact.fraction.len();
-            let part =
-                if places == 0 { 0 } else { exact.fraction.parse::<i128>().ok()?.checked_mul(seconds)? };
-            let one = 10_i128.checked_pow(u32::try_from(places).ok()?)?;
-            total.whole = total.whole.checked_add(part / one)?;
-            total.fraction = if places == 0 { String::new() } else { format!("{:0places$}", part % one) };
-            total.fraction.truncate(total.fraction.trim_end_matches('0').len());
-        }
-        rest = after;
-        count += 1;
-    }
 }
 
 #[cfg(test)]

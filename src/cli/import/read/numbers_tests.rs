@@ -44,10 +44,14 @@ fn whole_numbers_are_read_however_they_are_written() {
         ("0x10", None),
         ("NaN", None),
         ("inf", None),
+        ("1.23457E+17", None),
+        ("1.2E+17", Some(120_000_000_000_000_000)),
         ("", None),
     ] {
         check(&Numbers::default(), text, expect);
     }
+    let rounded = Numbers { is_rounded: true, ..Numbers::default() };
+    check(&rounded, "1.23457E+17", Some(123_457_000_000_000_000));
     let given = Numbers { is_decimal_given: true, ..Numbers::default() };
     check(&given, "42.000", Some(42));
     check(&numbers('.', None, 1_000), "42.000", Some(42_000));
@@ -134,6 +138,14 @@ fn durations_are_counted_in_their_unit() {
         (S, "26:50:29", Some(96_629)),
         (S, "1:02:03:04", Some(93_784)),
         (S, "PT1M", Some(60)),
+        (S, "1 day 2:03:04", Some(93_784)),
+        (S, "1 day, 2:03:04", Some(93_784)),
+        (Ms, "0 days 00:01:23.456000", Some(83_456)),
+        (S, "2 days 0:00:00", Some(172_800)),
+        (S, "1 day 2:03", None),
+        (S, "-1 day 2:03:04", None),
+        (S, "1 day 25:03:04", None),
+        (S, "1 days", Some(86_400)),
         (Ms, "PT1H2M3.5S", Some(3_723_500)),
         (S, "P1DT2H", Some(93_600)),
         (Ms, "83.456", Some(83_456)),
@@ -175,6 +187,18 @@ fn a_refusal_names_the_separator_and_the_option_that_helps() {
         (numbers('.', None, 100), "12,5", comma),
         (Numbers::default(), "1 234", "has a space: --thousands \" \""),
         (Numbers::default(), "1\u{a0}234", "has a space: --thousands \" \""),
+        (
+            Numbers::default(),
+            "1.234,5",
+            "has a point and a comma: --thousands \".\" --decimal \",\" reads it",
+        ),
+        (
+            Numbers::default(),
+            "1 234 567,5",
+            "has a space and a comma: --thousands \" \" --decimal \",\" reads it",
+        ),
+        (numbers('.', Some(','), 1), "0,123", "--decimal \",\" in place of --thousands"),
+        (Numbers::default(), "7.65612E+16", "--round takes the six digits that are left"),
         (Numbers::default(), "1'234", "has an apostrophe: --thousands \"'\""),
         (Numbers::default(), "1.234.567", "has a point: --thousands \".\""),
         (numbers(',', None, 1), "1.234", "has a point: --thousands \".\""),
@@ -189,6 +213,10 @@ fn a_refusal_names_the_separator_and_the_option_that_helps() {
         (Numbers::default(), "", "the score is empty; --blank \"\""),
         (Numbers::default(), "12 pts", "take away what is there but \"12\""),
         (Numbers::default(), "$8,694", "take away what is there but \"8,694\""),
+        (Numbers::default(), "$8,694", "as sed 's/[$]//g' FILE | ranktree import - does"),
+        (Numbers::default(), "98.7%", "take the sign away if 98.7 is to be the score, as sed 's/[%]//g'"),
+        (Numbers::default(), "１２３", "has digits or fractions of another kind"),
+        (Numbers::default(), "1½", "has digits or fractions of another kind"),
         (Numbers::default(), "- 2.468", "is not a number such as 1200 or -3.25"),
         (Numbers::default(), "5k", "is not a number such as 1200 or -3.25"),
         (Numbers::default(), "12.Jan", "is not a number such as 1200 or -3.25"),

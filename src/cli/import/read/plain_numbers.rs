@@ -2,8 +2,9 @@
 //! What a plain number counts is told by the name of its column or by other rows of it, or else the number is
 //! refused.
 
+use crate::cli::import::read::durations::DurationUnit;
 use crate::cli::import::read::exact::Exact;
-use crate::cli::import::read::numbers::{DurationUnit, Numbers};
+use crate::cli::import::read::numbers::Numbers;
 use crate::types::quoted;
 
 /// What the name of a column says that its numbers count: how many nanoseconds, and the word for them.
@@ -95,13 +96,16 @@ pub struct Durations {
     has_plain: bool,
     /// Its name says that hours and minutes are what `1:23` is.
     is_hours_first: bool,
+    /// The score has other keys, which may be durations where this one is none.
+    has_others: bool,
 }
 
 impl Durations {
     /// # Arguments
     /// - `name`: of the column.
     /// - `sample`: what the first rows have in it.
-    pub fn of(name: &str, sample: &[String], numbers: &Numbers) -> Self {
+    /// - `has_others`: whether the score has other keys.
+    pub fn of(name: &str, sample: &[String], numbers: &Numbers, has_others: bool) -> Self {
         let marks = |c: char| if c == ':' || c.is_ascii_alphabetic() { c.to_ascii_lowercase() } else { ' ' };
         let form: String = name.chars().map(marks).collect();
         Self {
@@ -109,6 +113,7 @@ impl Durations {
             refused_plain: refused_plain(name, sample, numbers),
             has_plain: sample.iter().any(|text| numbers.plain_number(text).is_some()),
             is_hours_first: form.contains("h:m") && !form.contains("m:s"),
+            has_others,
         }
     }
 
@@ -123,7 +128,13 @@ impl Durations {
         }
         let why = self.refused_plain.as_ref()?;
         let is_refused = numbers.plain_number(text).is_some_and(|number| !number.is_zero());
-        is_refused.then(|| format!("{} is a plain number. {why}", quoted(text)))
+        let others = if self.has_others {
+            let unit = numbers.duration.map_or("", DurationUnit::name);
+            format!("; if only other keys are durations, --duration {unit}=NAME names each of these")
+        } else {
+            String::new()
+        };
+        is_refused.then(|| format!("{} is a plain number. {why}{others}", quoted(text)))
     }
 
     /// For the first look at a file: that plain numbers are seconds, if there are any.
@@ -270,7 +281,7 @@ mod tests {
             ("mm:ss", "1:23", false),
             ("time", "1:23", false),
         ] {
-            let found = Durations::of(name, &[], &numbers).refusal(text, &numbers);
+            let found = Durations::of(name, &[], &numbers, false).refusal(text, &numbers);
             assert_eq!(found.is_some(), is_refused, "{name}: {found:?}");
         }
     }

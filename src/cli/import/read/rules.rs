@@ -2,6 +2,7 @@
 //! row, or the row is refused.
 
 use crate::cli::import::read::column_names::ColumnNames;
+use crate::cli::import::read::durations::DurationOf;
 use crate::cli::import::read::numbers::Numbers;
 use crate::cli::import::read::times::Times;
 use crate::job::Op;
@@ -14,10 +15,15 @@ pub struct Rules {
     pub board: Option<BoardName>,
     /// The operation of every row, whatever the row names.
     pub op: Option<Op>,
+    /// That operation is `create`, because rows are for members who have no entry.
+    pub if_absent: bool,
     /// The version of every row.
     pub version: Option<u64>,
     pub columns: ColumnNames,
+    /// How keys are written that are no durations.
     pub numbers: Numbers,
+    /// Which keys are durations.
+    pub durations: Vec<DurationOf>,
     pub times: Times,
     /// Rows whose score is one of these are left out.
     pub blanks: Vec<String>,
@@ -39,6 +45,29 @@ pub struct Rules {
 }
 
 impl Rules {
+    /// Whether scores are as they are, and no option is about how they are written.
+    pub fn has_plain_numbers(&self) -> bool {
+        self.numbers.is_plain() && self.durations.is_empty()
+    }
+
+    /// How a key of the score is written, by its number from 0.
+    pub fn numbers_of(&self, key: usize) -> Numbers {
+        let column = self.columns.scores().get(key).copied().unwrap_or("score");
+        let is_of = |of: &&DurationOf| of.column.as_deref().is_none_or(|name| name == column);
+        match self.durations.iter().find(is_of) {
+            Some(of) => {
+                Numbers { duration: Some(of.unit), scale: 1, thousands: None, ..self.numbers.clone() }
+            }
+            None => self.numbers.clone(),
+        }
+    }
+
+    /// What the command line has that says what every row does.
+    pub fn op_flag(&self) -> String {
+        let op = self.op.map_or("", Op::name);
+        if self.if_absent { "--if-absent".to_owned() } else { format!("--op {op}") }
+    }
+
     /// An option that says nothing of a sorted set of Redis.
     pub fn not_of_redis(&self) -> Option<&'static str> {
         let options = [
@@ -52,15 +81,15 @@ impl Rules {
             (self.slug, "--slug"),
             (!self.rows_at.is_empty(), "--rows-at"),
             (self.member_from_key, "--member-from-key"),
-            (self.numbers.duration.is_some(), "--duration"),
+            (!self.durations.is_empty(), "--duration"),
         ];
         options.into_iter().find_map(|(is_given, option)| is_given.then_some(option))
     }
 
     /// Whether rows of JSON are to be read field by field, and not as the jobs that they are.
     pub fn maps_json(&self) -> bool {
-        let Self { columns, numbers, times, blanks, slug, rows_at, member_from_key, .. } = self;
-        let is_plain = numbers.is_plain() && times.is_plain();
+        let Self { columns, times, blanks, slug, rows_at, member_from_key, .. } = self;
+        let is_plain = self.has_plain_numbers() && times.is_plain();
         !is_plain
             || !columns.is_empty()
             || !blanks.is_empty()

@@ -126,6 +126,12 @@ impl Answer {
         definition
     }
 
+    /// The windows of the board beside `all`.
+    pub fn other_windows(&self) -> Vec<String> {
+        let windows = self.windows.as_ref().and_then(Value::as_array).into_iter().flatten();
+        windows.filter_map(Value::as_str).filter(|name| *name != "all").map(str::to_owned).collect()
+    }
+
     /// What the board tells of one of its instances.
     pub fn instance(&self, instance: Instance) -> Option<&Value> {
         let name = instance.to_string();

@@ -54,7 +54,7 @@ impl<'a> Connection<'a> {
                 Ended::Permanent { reason } => return Err(ImportError::Unusable { to: to(), reason }),
             };
             if let Some(changes) = &answer.changes {
-                return self.count(&batch, changes);
+                return self.count(&batch, changes, retries.sent_twice);
             } else if status.is_success() || !answer.results.is_empty() {
                 self.settle(&mut batch, answer.results, &mut retries)?;
             } else if answer.errors.is_empty() {
@@ -83,15 +83,23 @@ impl<'a> Connection<'a> {
     /// Counts the outcome of jobs that were all applied.
     ///
     /// # Arguments
-    /// `changes`: whether each changed anything.
-    fn count(&self, batch: &Batch, changes: &[bool]) -> Result<(), ImportError> {
+    /// - `changes`: whether each changed anything.
+    /// - `sent_twice`: a request before this one may have applied them.
+    fn count(&self, batch: &Batch, changes: &[bool], sent_twice: bool) -> Result<(), ImportError> {
         self.check_count(changes.len(), batch)?;
-        let (mut applied, mut changed) = (0, 0);
-        for (row, has_changed) in batch.rows.iter().zip(changes) {
-            applied += u64::from(!row.is_repeat);
-            changed += u64::from(!row.is_repeat && *has_changed);
+        let is_in_doubt = sent_twice && self.service.tally.tells_absent();
+        let (mut applied, mut changed, mut repeated) = (0, 0, 0);
+        let rows = batch.rows.iter().zip(changes).filter(|(row, _)| !row.is_repeat);
+        for (_, has_changed) in rows {
+            if is_in_doubt && !has_changed {
+                repeated += 1;
+            } else {
+                applied += 1;
+                changed += u64::from(*has_changed);
+            }
         }
         self.service.tally.applied(applied, changed);
+        self.service.tally.repeated(repeated);
         Ok(())
     }
 
@@ -112,7 +120,7 @@ impl<'a> Connection<'a> {
     ) -> Result<(), ImportError> {
         self.check_count(results.len(), batch)?;
         let expected = batch.rows.len();
-        let (mut applied, mut changed, mut repeated) = (0, 0, 0);
+        let (mut applied, mut changed, mut repeated, mut outdated) = (0, 0, 0, 0);
         let mut sent_twice = retries.sent_twice;
         let mut rejected = Vec::new();
         let mut failed = Vec::new();
@@ -123,6 +131,8 @@ impl<'a> Connection<'a> {
                 // The row itself is counted.
             } else if result.rejected.as_deref() == Some(STALE) && retries.sent_twice {
                 repeated += 1;
+            } else if result.rejected.as_deref() == Some(STALE) && self.service.tally.tells_absent() {
+                outdated += 1;
             } else if let Some(code) = result.rejected {
                 rejected.push(RejectedLine { place: row.place, code, detail: result.detail });
             } else if let Some(code) = result.failed {
@@ -133,14 +143,20 @@ impl<'a> Connection<'a> {
                 last_reason = format!("{code} {}", result.detail);
                 failed.push(index);
             } else {
-                applied += 1;
-                changed += u64::from(result.changed || result.boards.values().any(|board| board.changed));
+                let has_changed = result.changed || result.boards.values().any(|board| board.changed);
+                if !has_changed && retries.sent_twice && self.service.tally.tells_absent() {
+                    repeated += 1;
+                } else {
+                    applied += 1;
+                    changed += u64::from(has_changed);
+                }
             }
         }
         let progressed = failed.len() < expected;
         // Applied jobs are counted first: they stay applied, also if the import ends here.
         self.service.tally.applied(applied, changed);
         self.service.tally.repeated(repeated);
+        self.service.tally.outdated(outdated);
         rejected.into_iter().try_for_each(|line| self.service.tally.rejected(line))?;
         if let Some((first, last)) = in_doubt {
             let [first, last] = [first, last].map(|place| self.service.tally.place(place));

@@ -18,6 +18,10 @@ pub struct BoardFacts {
     /// `None`: the service does not tell, and `reason` has its words.
     pub is_there: Option<bool>,
     pub reason: String,
+    /// Of a board that is not there: whether a job makes it. `None`: the service does not tell.
+    pub may_be_made: Option<bool>,
+    /// Windows that it has beside `all`.
+    pub windows: Vec<String>,
     /// Whether jobs that name no operation add to what is there.
     pub adds: Option<bool>,
     /// Of a board that is there, or that a file defines.
@@ -54,13 +58,18 @@ impl Connection<'_> {
         let get = || self.client.get(&url);
         match until_answered(get, true, &mut Retries::new(self.service))? {
             // The board will be created with the defaults, whose policy is set.
-            Ended::Answered(StatusCode::NOT_FOUND, _) => {
-                Ok(BoardFacts { is_there: Some(false), adds: Some(false), ..BoardFacts::default() })
-            }
+            Ended::Answered(StatusCode::NOT_FOUND, _) => Ok(BoardFacts {
+                is_there: Some(false),
+                may_be_made: self.service.makes_boards(),
+                adds: Some(false),
+                ..BoardFacts::default()
+            }),
             // Without the right to read the definition, its jobs will be refused, too.
             Ended::Answered(status, answer) => Ok(BoardFacts {
                 is_there: (status == StatusCode::OK).then_some(true),
                 reason: answer.describe(status),
+                may_be_made: None,
+                windows: answer.other_windows(),
                 adds: answer.policy.as_deref().map(|policy| policy == "incr"),
                 keys: keys(answer.keys.as_ref()),
                 open: BoardName::new(board).ok().filter(|_| status == StatusCode::OK).and_then(|name| {

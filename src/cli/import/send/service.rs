@@ -1,7 +1,9 @@
 //! The service that rows are sent to, as all connections share it.
 
+use std::sync::OnceLock;
 use std::time::Duration;
 
+use serde_json::Value;
 use ureq::http::StatusCode;
 
 use crate::cli::client::{Client, Failed, RETRY_FOR, describe_refusal};
@@ -16,11 +18,13 @@ pub struct Service<'a> {
     pub tally: &'a Tally,
     /// Rows that were sent and have no outcome yet.
     pub pending: Pending,
+    /// Whether jobs make boards, once it was asked for.
+    makes_boards: OnceLock<Option<bool>>,
 }
 
 impl<'a> Service<'a> {
     pub fn new(client: Client, retry_for: Option<Duration>, tally: &'a Tally) -> Self {
-        Self { client, retry_for, tally, pending: Pending::default() }
+        Self { client, retry_for, tally, pending: Pending::default(), makes_boards: OnceLock::new() }
     }
 
     /// Asks whether there is a service, before rows are sent.
@@ -52,6 +56,15 @@ impl<'a> Service<'a> {
         }
         let reason = describe_refusal(refused.status, &refused.body);
         Err(ImportError::Unusable { to: self.client.base().to_owned(), reason })
+    }
+
+    /// Whether a job for a board that is not there makes it. `None`: the service does not tell.
+    pub fn makes_boards(&self) -> Option<bool> {
+        *self.makes_boards.get_or_init(|| {
+            let answer = self.client.get(&format!("{}/v1/status", self.client.base())).ok()?;
+            let status: Value = serde_json::from_slice(&answer.body).ok()?;
+            status.get("auto_create")?.as_bool()
+        })
     }
 
     /// How long to go on trying; `None` where there may be no service at all.
