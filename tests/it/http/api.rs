@@ -415,6 +415,20 @@ fn check_walk(client: &Client, walk: usize) {
     assert!(met.iter().copied().eq(0..STANDING), "from the {from}: {met:?}");
 }
 
+/// A hidden entry of another board is not shown, and does not count there.
+fn hidden_entries_are_no_columns(client: &Client) {
+    let jobs = json!([
+        {"member": "x", "scores": {"small": 2, "other": 9}}, {"member": "y", "scores": {"small": 1, "other": 8}},
+        {"board": "other", "member": "x", "op": "hide"}
+    ]);
+    let answer = ok(client.post("/v1/jobs?wait=applied", &jobs));
+    let after = answer["token"].as_str().expect("a token");
+    let top = ok(client.get(&format!("/v1/boards/small/top?with=other&with_rank=true&after={after}")));
+    let columns: Vec<&Value> =
+        top["entries"].as_array().expect("a list").iter().map(|entry| &entry["with"]["other"]).collect();
+    assert_eq!(columns, [&json!(null), &json!({"score": 8, "rank": 1})], "{top}");
+}
+
 /// Each job gives a member the same number on all boards, so that an answer of one moment of the member's shard
 /// shows it three times, while writers go on. Ranks are those that the numbers have among all.
 fn lists_show_their_members_on_other_boards_of_the_same_moment(place: Place) {
@@ -445,6 +459,7 @@ fn lists_show_their_members_on_other_boards_of_the_same_moment(place: Place) {
     };
     let top = ok(client.get(&format!("/v1/boards/arena/top?limit=40&{with}&after={after}")));
     assert_eq!(check(&top), 40);
+    hidden_entries_are_no_columns(&client);
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
