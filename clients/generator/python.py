@@ -78,13 +78,17 @@ def record(one: Record) -> str:
     for field in one.fields:
         kind = union(field.kind, one.is_input)
         kinds[field.name] = kind if field.is_required else f"NotRequired[{kind}]"
-    if any(keyword.iskeyword(field) for field in kinds):
+    base, before = "TypedDict", []
+    words = {field: kind for field, kind in kinds.items() if keyword.iskeyword(field)}
+    if words:
         # A word of Python cannot be a field of a class statement.
-        entries = [f"        {field!r}: {kind}," for field, kind in kinds.items()]
-        return "\n".join([f"{one.name} = TypedDict(", f"    {one.name!r},", "    {", *entries, "    },", ")"])
-    lines = [f"class {one.name}(TypedDict):", *docstring(one.told)]
+        base = f"_{one.name}Words"
+        entries = [f"        {field!r}: {kind}," for field, kind in words.items()]
+        before = [f"{base} = TypedDict(", f"    {base!r},", "    {", *entries, "    },", ")", "", ""]
+    lines = [*before, f"class {one.name}({base}):", *docstring(one.told)]
     for field in one.fields:
-        lines += annotation(field.name, kinds[field.name]) + docstring(field.told)
+        if field.name not in words:
+            lines += annotation(field.name, kinds[field.name]) + docstring(field.told)
     return "\n".join(lines)
 
 

@@ -573,6 +573,16 @@ type EntryByWindow struct {
 	Missing []int64 `json:"missing"`
 }
 
+// EntryOnBoard: a member's entry on another board than the one that is listed.
+type EntryOnBoard struct {
+	Score Score `json:"score"`
+	// The most by which the score is too high. Present on boards of the kind `top_k`.
+	Error *int64 `json:"error"`
+	// 1 + the number of entries of that board with a better score; shared by equal scores. Present with
+	// `with_rank=true`.
+	Rank *int64 `json:"rank"`
+}
+
 // ListedEntry: an entry within a list. `reached_at`, the time at which the score was reached, is
 // present if it was asked for and orders the board's ties; `version`, if it was asked for and a job
 // had one.
@@ -592,9 +602,12 @@ type ListedEntry struct {
 	// positive if it has climbed. `null` if it was not listed then. Present with `movement`.
 	Movement *int64 `json:"movement"`
 	// The most by which the score is too high. Present on boards of the kind `top_k`.
-	Error     *int64     `json:"error"`
-	ReachedAt *time.Time `json:"reached_at"`
-	Version   *uint64    `json:"version"`
+	Error *int64 `json:"error"`
+	// The member on the boards that the parameter `with` names; `null` where it is not listed. Present
+	// with `with`.
+	With      map[string]EntryOnBoard `json:"with"`
+	ReachedAt *time.Time              `json:"reached_at"`
+	Version   *uint64                 `json:"version"`
 }
 
 // Page: entries in their order. `next_cursor` is the cursor of the next page, and `null` at the end.
@@ -612,6 +625,9 @@ type Page struct {
 	// Present if the answer lacks shards, which no node answered for: their numbers. Only with
 	// `partial=true`, or after a board was defined.
 	Missing []int64 `json:"missing"`
+	// The instance by which each of the boards was read that the parameter `with` names; `null` where
+	// there is no such instance now. Present with `with`.
+	WithWindows map[string]string `json:"with_windows"`
 }
 
 // LiveState: the data of the event `state`: all that is watched.
@@ -659,6 +675,9 @@ type Neighbours struct {
 	// Present if the answer lacks shards, which no node answered for: their numbers. Only with
 	// `partial=true`, or after a board was defined.
 	Missing []int64 `json:"missing"`
+	// The instance by which each of the boards was read that the parameter `with` names; `null` where
+	// there is no such instance now. Present with `with`.
+	WithWindows map[string]string `json:"with_windows"`
 }
 
 // LookupInput is an object of the API.
@@ -687,6 +706,9 @@ type GroupEntry struct {
 	Movement *int64 `json:"movement"`
 	// The most by which the score is too high. Present on boards of the kind `top_k`.
 	Error *int64 `json:"error"`
+	// The member on the boards that the parameter `with` names; `null` where it is not listed. Present
+	// with `with`.
+	With map[string]EntryOnBoard `json:"with"`
 }
 
 // Group: those of the members who are on the board, best first, and those who are not.
@@ -704,6 +726,9 @@ type Group struct {
 	// Present if the answer lacks shards, which no node answered for: their numbers. Only with
 	// `partial=true`, or after a board was defined.
 	Missing []int64 `json:"missing"`
+	// The instance by which each of the boards was read that the parameter `with` names; `null` where
+	// there is no such instance now. Present with `with`.
+	WithWindows map[string]string `json:"with_windows"`
 }
 
 // MemberBoards: a member's entries, by board. `next_cursor` is the cursor for entries on further
@@ -1527,6 +1552,16 @@ type AroundQuery struct {
 	// member's entry can be approximate; other answers are always exact, and refuse it with
 	// `bad_parameter`. One of `exact`, `approx`.
 	Accuracy string `query:"accuracy"`
+	// Up to 8 boards, joined by commas; a comma within a name is percent-encoded. Each entry has `with`:
+	// its member's score on those boards, at the same `as_of`, and `null` where it is not listed, because
+	// it has no entry there, a hidden one, or one beyond the board's `capacity`. A board is read by what
+	// `window` asks for if it has such a window, and otherwise by its default window: `with_windows` says
+	// which. A board that there is not is `unknown_board`. Entries times boards are 8000 at most, and
+	// those that are counted, with `with_rank` or because the board has a capacity, 1000; over them the
+	// answer is `too_large`.
+	With []string `query:"with"`
+	// Whether `with` has ranks, too: 1 + the number of entries of the whole board with a better score.
+	WithRank bool `query:"with_rank"`
 	// How many entries before the member the answer has at most.
 	Above *int64 `query:"above"`
 	// How many entries after the member the answer has at most.
@@ -1569,6 +1604,16 @@ type LookupQuery struct {
 	// member's entry can be approximate; other answers are always exact, and refuse it with
 	// `bad_parameter`. One of `exact`, `approx`.
 	Accuracy string `query:"accuracy"`
+	// Up to 8 boards, joined by commas; a comma within a name is percent-encoded. Each entry has `with`:
+	// its member's score on those boards, at the same `as_of`, and `null` where it is not listed, because
+	// it has no entry there, a hidden one, or one beyond the board's `capacity`. A board is read by what
+	// `window` asks for if it has such a window, and otherwise by its default window: `with_windows` says
+	// which. A board that there is not is `unknown_board`. Entries times boards are 8000 at most, and
+	// those that are counted, with `with_rank` or because the board has a capacity, 1000; over them the
+	// answer is `too_large`.
+	With []string `query:"with"`
+	// Whether `with` has ranks, too: 1 + the number of entries of the whole board with a better score.
+	WithRank bool `query:"with_rank"`
 	// The name of a window of the board, and not `all`: each entry has `movement`, how many positions it
 	// has climbed since the current instance of that window began. It is exact at the answer's `as_of`.
 	// Entries must be of `all`, and the board must be defined with `movement`; otherwise the answer is
@@ -1605,6 +1650,16 @@ type TopQuery struct {
 	// member's entry can be approximate; other answers are always exact, and refuse it with
 	// `bad_parameter`. One of `exact`, `approx`.
 	Accuracy string `query:"accuracy"`
+	// Up to 8 boards, joined by commas; a comma within a name is percent-encoded. Each entry has `with`:
+	// its member's score on those boards, at the same `as_of`, and `null` where it is not listed, because
+	// it has no entry there, a hidden one, or one beyond the board's `capacity`. A board is read by what
+	// `window` asks for if it has such a window, and otherwise by its default window: `with_windows` says
+	// which. A board that there is not is `unknown_board`. Entries times boards are 8000 at most, and
+	// those that are counted, with `with_rank` or because the board has a capacity, 1000; over them the
+	// answer is `too_large`.
+	With []string `query:"with"`
+	// Whether `with` has ranks, too: 1 + the number of entries of the whole board with a better score.
+	WithRank bool `query:"with_rank"`
 	// How many entries the page has at most.
 	Limit int64 `query:"limit"`
 	// The `next_cursor` of the page before; empty means the first page.
@@ -1653,6 +1708,16 @@ type PositionsQuery struct {
 	// member's entry can be approximate; other answers are always exact, and refuse it with
 	// `bad_parameter`. One of `exact`, `approx`.
 	Accuracy string `query:"accuracy"`
+	// Up to 8 boards, joined by commas; a comma within a name is percent-encoded. Each entry has `with`:
+	// its member's score on those boards, at the same `as_of`, and `null` where it is not listed, because
+	// it has no entry there, a hidden one, or one beyond the board's `capacity`. A board is read by what
+	// `window` asks for if it has such a window, and otherwise by its default window: `with_windows` says
+	// which. A board that there is not is `unknown_board`. Entries times boards are 8000 at most, and
+	// those that are counted, with `with_rank` or because the board has a capacity, 1000; over them the
+	// answer is `too_large`.
+	With []string `query:"with"`
+	// Whether `with` has ranks, too: 1 + the number of entries of the whole board with a better score.
+	WithRank bool `query:"with_rank"`
 	// How many entries the page has at most.
 	Limit int64 `query:"limit"`
 }
@@ -1685,6 +1750,16 @@ type RangeQuery struct {
 	// member's entry can be approximate; other answers are always exact, and refuse it with
 	// `bad_parameter`. One of `exact`, `approx`.
 	Accuracy string `query:"accuracy"`
+	// Up to 8 boards, joined by commas; a comma within a name is percent-encoded. Each entry has `with`:
+	// its member's score on those boards, at the same `as_of`, and `null` where it is not listed, because
+	// it has no entry there, a hidden one, or one beyond the board's `capacity`. A board is read by what
+	// `window` asks for if it has such a window, and otherwise by its default window: `with_windows` says
+	// which. A board that there is not is `unknown_board`. Entries times boards are 8000 at most, and
+	// those that are counted, with `with_rank` or because the board has a capacity, 1000; over them the
+	// answer is `too_large`.
+	With []string `query:"with"`
+	// Whether `with` has ranks, too: 1 + the number of entries of the whole board with a better score.
+	WithRank bool `query:"with_rank"`
 	// The least value.
 	Min *int64 `query:"min"`
 	// The greatest value; not below `min`.

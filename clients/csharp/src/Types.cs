@@ -762,6 +762,21 @@ namespace Ranktree
         [JsonProperty("missing")] public IList<long> Missing { get; set; }
     }
 
+    /// <summary>A member's entry on another board than the one that is listed.</summary>
+    public sealed class EntryOnBoard
+    {
+        [JsonProperty("score")] public Score Score { get; set; }
+        /// <summary>
+        /// The most by which the score is too high. Present on boards of the kind `top_k`.
+        /// </summary>
+        [JsonProperty("error")] public long? Error { get; set; }
+        /// <summary>
+        /// 1 + the number of entries of that board with a better score; shared by equal scores. Present
+        /// with `with_rank=true`.
+        /// </summary>
+        [JsonProperty("rank")] public long? Rank { get; set; }
+    }
+
     /// <summary>
     /// An entry within a list. `reached_at`, the time at which the score was reached, is present if it
     /// was asked for and orders the board's ties; `version`, if it was asked for and a job had one.
@@ -794,6 +809,11 @@ namespace Ranktree
         /// The most by which the score is too high. Present on boards of the kind `top_k`.
         /// </summary>
         [JsonProperty("error")] public long? Error { get; set; }
+        /// <summary>
+        /// The member on the boards that the parameter `with` names; `null` where it is not listed. Present
+        /// with `with`.
+        /// </summary>
+        [JsonProperty("with")] public IDictionary<string, EntryOnBoard> With { get; set; }
         [JsonProperty("reached_at")] public DateTimeOffset? ReachedAt { get; set; }
         [JsonProperty("version")] public ulong? Version { get; set; }
     }
@@ -820,6 +840,11 @@ namespace Ranktree
         /// `partial=true`, or after a board was defined.
         /// </summary>
         [JsonProperty("missing")] public IList<long> Missing { get; set; }
+        /// <summary>
+        /// The instance by which each of the boards was read that the parameter `with` names; `null` where
+        /// there is no such instance now. Present with `with`.
+        /// </summary>
+        [JsonProperty("with_windows")] public IDictionary<string, string> WithWindows { get; set; }
     }
 
     /// <summary>The data of the event `state`: all that is watched.</summary>
@@ -876,6 +901,11 @@ namespace Ranktree
         /// `partial=true`, or after a board was defined.
         /// </summary>
         [JsonProperty("missing")] public IList<long> Missing { get; set; }
+        /// <summary>
+        /// The instance by which each of the boards was read that the parameter `with` names; `null` where
+        /// there is no such instance now. Present with `with`.
+        /// </summary>
+        [JsonProperty("with_windows")] public IDictionary<string, string> WithWindows { get; set; }
     }
 
     public sealed class LookupInput
@@ -915,6 +945,11 @@ namespace Ranktree
         /// The most by which the score is too high. Present on boards of the kind `top_k`.
         /// </summary>
         [JsonProperty("error")] public long? Error { get; set; }
+        /// <summary>
+        /// The member on the boards that the parameter `with` names; `null` where it is not listed. Present
+        /// with `with`.
+        /// </summary>
+        [JsonProperty("with")] public IDictionary<string, EntryOnBoard> With { get; set; }
     }
 
     /// <summary>
@@ -939,6 +974,11 @@ namespace Ranktree
         /// `partial=true`, or after a board was defined.
         /// </summary>
         [JsonProperty("missing")] public IList<long> Missing { get; set; }
+        /// <summary>
+        /// The instance by which each of the boards was read that the parameter `with` names; `null` where
+        /// there is no such instance now. Present with `with`.
+        /// </summary>
+        [JsonProperty("with_windows")] public IDictionary<string, string> WithWindows { get; set; }
     }
 
     /// <summary>
@@ -2033,6 +2073,20 @@ namespace Ranktree
         /// with `bad_parameter`. One of `exact`, `approx`.
         /// </summary>
         [JsonProperty("accuracy")] public string Accuracy { get; set; }
+        /// <summary>
+        /// Up to 8 boards, joined by commas; a comma within a name is percent-encoded. Each entry has
+        /// `with`: its member's score on those boards, at the same `as_of`, and `null` where it is not
+        /// listed, because it has no entry there, a hidden one, or one beyond the board's `capacity`. A
+        /// board is read by what `window` asks for if it has such a window, and otherwise by its default
+        /// window: `with_windows` says which. A board that there is not is `unknown_board`. Entries times
+        /// boards are 8000 at most, and those that are counted, with `with_rank` or because the board has a
+        /// capacity, 1000; over them the answer is `too_large`.
+        /// </summary>
+        [JsonProperty("with")] public IList<string> With { get; set; }
+        /// <summary>
+        /// Whether `with` has ranks, too: 1 + the number of entries of the whole board with a better score.
+        /// </summary>
+        [JsonProperty("with_rank")] public bool? WithRank { get; set; }
         /// <summary>How many entries before the member the answer has at most.</summary>
         [JsonProperty("above")] public long? Above { get; set; }
         /// <summary>How many entries after the member the answer has at most.</summary>
@@ -2093,6 +2147,20 @@ namespace Ranktree
         /// </summary>
         [JsonProperty("accuracy")] public string Accuracy { get; set; }
         /// <summary>
+        /// Up to 8 boards, joined by commas; a comma within a name is percent-encoded. Each entry has
+        /// `with`: its member's score on those boards, at the same `as_of`, and `null` where it is not
+        /// listed, because it has no entry there, a hidden one, or one beyond the board's `capacity`. A
+        /// board is read by what `window` asks for if it has such a window, and otherwise by its default
+        /// window: `with_windows` says which. A board that there is not is `unknown_board`. Entries times
+        /// boards are 8000 at most, and those that are counted, with `with_rank` or because the board has a
+        /// capacity, 1000; over them the answer is `too_large`.
+        /// </summary>
+        [JsonProperty("with")] public IList<string> With { get; set; }
+        /// <summary>
+        /// Whether `with` has ranks, too: 1 + the number of entries of the whole board with a better score.
+        /// </summary>
+        [JsonProperty("with_rank")] public bool? WithRank { get; set; }
+        /// <summary>
         /// The name of a window of the board, and not `all`: each entry has `movement`, how many positions
         /// it has climbed since the current instance of that window began. It is exact at the answer's
         /// `as_of`. Entries must be of `all`, and the board must be defined with `movement`; otherwise the
@@ -2143,6 +2211,20 @@ namespace Ranktree
         /// with `bad_parameter`. One of `exact`, `approx`.
         /// </summary>
         [JsonProperty("accuracy")] public string Accuracy { get; set; }
+        /// <summary>
+        /// Up to 8 boards, joined by commas; a comma within a name is percent-encoded. Each entry has
+        /// `with`: its member's score on those boards, at the same `as_of`, and `null` where it is not
+        /// listed, because it has no entry there, a hidden one, or one beyond the board's `capacity`. A
+        /// board is read by what `window` asks for if it has such a window, and otherwise by its default
+        /// window: `with_windows` says which. A board that there is not is `unknown_board`. Entries times
+        /// boards are 8000 at most, and those that are counted, with `with_rank` or because the board has a
+        /// capacity, 1000; over them the answer is `too_large`.
+        /// </summary>
+        [JsonProperty("with")] public IList<string> With { get; set; }
+        /// <summary>
+        /// Whether `with` has ranks, too: 1 + the number of entries of the whole board with a better score.
+        /// </summary>
+        [JsonProperty("with_rank")] public bool? WithRank { get; set; }
         /// <summary>How many entries the page has at most.</summary>
         [JsonProperty("limit")] public long? Limit { get; set; }
         /// <summary>The `next_cursor` of the page before; empty means the first page.</summary>
@@ -2212,6 +2294,20 @@ namespace Ranktree
         /// with `bad_parameter`. One of `exact`, `approx`.
         /// </summary>
         [JsonProperty("accuracy")] public string Accuracy { get; set; }
+        /// <summary>
+        /// Up to 8 boards, joined by commas; a comma within a name is percent-encoded. Each entry has
+        /// `with`: its member's score on those boards, at the same `as_of`, and `null` where it is not
+        /// listed, because it has no entry there, a hidden one, or one beyond the board's `capacity`. A
+        /// board is read by what `window` asks for if it has such a window, and otherwise by its default
+        /// window: `with_windows` says which. A board that there is not is `unknown_board`. Entries times
+        /// boards are 8000 at most, and those that are counted, with `with_rank` or because the board has a
+        /// capacity, 1000; over them the answer is `too_large`.
+        /// </summary>
+        [JsonProperty("with")] public IList<string> With { get; set; }
+        /// <summary>
+        /// Whether `with` has ranks, too: 1 + the number of entries of the whole board with a better score.
+        /// </summary>
+        [JsonProperty("with_rank")] public bool? WithRank { get; set; }
         /// <summary>How many entries the page has at most.</summary>
         [JsonProperty("limit")] public long? Limit { get; set; }
     }
@@ -2257,6 +2353,20 @@ namespace Ranktree
         /// with `bad_parameter`. One of `exact`, `approx`.
         /// </summary>
         [JsonProperty("accuracy")] public string Accuracy { get; set; }
+        /// <summary>
+        /// Up to 8 boards, joined by commas; a comma within a name is percent-encoded. Each entry has
+        /// `with`: its member's score on those boards, at the same `as_of`, and `null` where it is not
+        /// listed, because it has no entry there, a hidden one, or one beyond the board's `capacity`. A
+        /// board is read by what `window` asks for if it has such a window, and otherwise by its default
+        /// window: `with_windows` says which. A board that there is not is `unknown_board`. Entries times
+        /// boards are 8000 at most, and those that are counted, with `with_rank` or because the board has a
+        /// capacity, 1000; over them the answer is `too_large`.
+        /// </summary>
+        [JsonProperty("with")] public IList<string> With { get; set; }
+        /// <summary>
+        /// Whether `with` has ranks, too: 1 + the number of entries of the whole board with a better score.
+        /// </summary>
+        [JsonProperty("with_rank")] public bool? WithRank { get; set; }
         /// <summary>The least value.</summary>
         [JsonProperty("min")] public long? Min { get; set; }
         /// <summary>The greatest value; not below `min`.</summary>

@@ -1243,6 +1243,21 @@ pub struct EntryByWindow {
     pub missing: Option<Vec<u64>>,
 }
 
+/// A member's entry on another board than the one that is listed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct EntryOnBoard {
+    /// `score`.
+    pub score: Score,
+    /// The most by which the score is too high. Present on boards of the kind `top_k`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<u64>,
+    /// 1 + the number of entries of that board with a better score; shared by equal scores. Present with
+    /// `with_rank=true`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rank: Option<u64>,
+}
+
 /// An entry within a list. `reached_at`, the time at which the score was reached, is present if it was asked
 /// for and orders the board's ties; `version`, if it was asked for and a job had one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -1272,6 +1287,10 @@ pub struct ListedEntry {
     /// The most by which the score is too high. Present on boards of the kind `top_k`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<u64>,
+    /// The member on the boards that the parameter `with` names; `null` where it is not listed. Present with
+    /// `with`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub with: Option<BTreeMap<String, Option<EntryOnBoard>>>,
     /// `reached_at`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reached_at: Option<Time>,
@@ -1305,6 +1324,10 @@ pub struct Page {
     /// `partial=true`, or after a board was defined.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub missing: Option<Vec<u64>>,
+    /// The instance by which each of the boards was read that the parameter `with` names; `null` where there
+    /// is no such instance now. Present with `with`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub with_windows: Option<BTreeMap<String, Option<String>>>,
 }
 
 /// The data of the event `state`: all that is watched.
@@ -1379,6 +1402,10 @@ pub struct Neighbours {
     /// `partial=true`, or after a board was defined.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub missing: Option<Vec<u64>>,
+    /// The instance by which each of the boards was read that the parameter `with` names; `null` where there
+    /// is no such instance now. Present with `with`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub with_windows: Option<BTreeMap<String, Option<String>>>,
 }
 
 /// An entry, and its rank within the group.
@@ -1411,6 +1438,10 @@ pub struct GroupEntry {
     /// The most by which the score is too high. Present on boards of the kind `top_k`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<u64>,
+    /// The member on the boards that the parameter `with` names; `null` where it is not listed. Present with
+    /// `with`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub with: Option<BTreeMap<String, Option<EntryOnBoard>>>,
 }
 
 /// Those of the members who are on the board, best first, and those who are not.
@@ -1437,6 +1468,10 @@ pub struct Group {
     /// `partial=true`, or after a board was defined.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub missing: Option<Vec<u64>>,
+    /// The instance by which each of the boards was read that the parameter `with` names; `null` where there
+    /// is no such instance now. Present with `with`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub with_windows: Option<BTreeMap<String, Option<String>>>,
 }
 
 /// A member's entries, by board. `next_cursor` is the cursor for entries on further boards, and `null` at
@@ -2646,6 +2681,8 @@ impl<A> Request<JobsQuery, A> {
 #[non_exhaustive]
 pub struct AroundQuery {
     pub(crate) reading: Reading,
+    pub(crate) with: Option<Vec<String>>,
+    pub(crate) with_rank: Option<bool>,
     pub(crate) above: Option<u64>,
     pub(crate) below: Option<u64>,
     pub(crate) fill: Option<bool>,
@@ -2655,6 +2692,8 @@ pub struct AroundQuery {
 impl Query for AroundQuery {
     fn write(&self, pairs: &mut Pairs) {
         self.reading.write(pairs);
+        pairs.put("with", self.with.as_ref());
+        pairs.put("with_rank", self.with_rank.as_ref());
         pairs.put("above", self.above.as_ref());
         pairs.put("below", self.below.as_ref());
         pairs.put("fill", self.fill.as_ref());
@@ -2669,6 +2708,24 @@ impl HasReading for AroundQuery {
 }
 
 impl<A> Request<AroundQuery, A> {
+    /// Up to 8 boards, joined by commas; a comma within a name is percent-encoded. Each entry has `with`:
+    /// its member's score on those boards, at the same `as_of`, and `null` where it is not listed, because
+    /// it has no entry there, a hidden one, or one beyond the board's `capacity`. A board is read by what
+    /// `window` asks for if it has such a window, and otherwise by its default window: `with_windows` says
+    /// which. A board that there is not is `unknown_board`. Entries times boards are 8000 at most, and those
+    /// that are counted, with `with_rank` or because the board has a capacity, 1000; over them the answer is
+    /// `too_large`.
+    pub fn with(mut self, with: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.query.with = Some(with.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// Whether `with` has ranks, too: 1 + the number of entries of the whole board with a better score.
+    pub fn with_rank(mut self, with_rank: bool) -> Self {
+        self.query.with_rank = Some(with_rank);
+        self
+    }
+
     /// How many entries before the member the answer has at most.
     pub fn above(mut self, above: u64) -> Self {
         self.query.above = Some(above);
@@ -2702,12 +2759,16 @@ impl<A> Request<AroundQuery, A> {
 #[non_exhaustive]
 pub struct LookupQuery {
     pub(crate) reading: Reading,
+    pub(crate) with: Option<Vec<String>>,
+    pub(crate) with_rank: Option<bool>,
     pub(crate) movement: Option<Window>,
 }
 
 impl Query for LookupQuery {
     fn write(&self, pairs: &mut Pairs) {
         self.reading.write(pairs);
+        pairs.put("with", self.with.as_ref());
+        pairs.put("with_rank", self.with_rank.as_ref());
         pairs.put("movement", self.movement.as_ref());
     }
 }
@@ -2719,6 +2780,24 @@ impl HasReading for LookupQuery {
 }
 
 impl<A> Request<LookupQuery, A> {
+    /// Up to 8 boards, joined by commas; a comma within a name is percent-encoded. Each entry has `with`:
+    /// its member's score on those boards, at the same `as_of`, and `null` where it is not listed, because
+    /// it has no entry there, a hidden one, or one beyond the board's `capacity`. A board is read by what
+    /// `window` asks for if it has such a window, and otherwise by its default window: `with_windows` says
+    /// which. A board that there is not is `unknown_board`. Entries times boards are 8000 at most, and those
+    /// that are counted, with `with_rank` or because the board has a capacity, 1000; over them the answer is
+    /// `too_large`.
+    pub fn with(mut self, with: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.query.with = Some(with.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// Whether `with` has ranks, too: 1 + the number of entries of the whole board with a better score.
+    pub fn with_rank(mut self, with_rank: bool) -> Self {
+        self.query.with_rank = Some(with_rank);
+        self
+    }
+
     /// The name of a window of the board, and not `all`: each entry has `movement`, how many positions it
     /// has climbed since the current instance of that window began. It is exact at the answer's `as_of`.
     /// Entries must be of `all`, and the board must be defined with `movement`; otherwise the answer is
@@ -2734,6 +2813,8 @@ impl<A> Request<LookupQuery, A> {
 #[non_exhaustive]
 pub struct TopQuery {
     pub(crate) reading: Reading,
+    pub(crate) with: Option<Vec<String>>,
+    pub(crate) with_rank: Option<bool>,
     pub(crate) limit: Option<u64>,
     pub(crate) cursor: Option<String>,
     pub(crate) from: Option<End>,
@@ -2745,6 +2826,8 @@ pub struct TopQuery {
 impl Query for TopQuery {
     fn write(&self, pairs: &mut Pairs) {
         self.reading.write(pairs);
+        pairs.put("with", self.with.as_ref());
+        pairs.put("with_rank", self.with_rank.as_ref());
         pairs.put("limit", self.limit.as_ref());
         pairs.put("cursor", self.cursor.as_ref());
         pairs.put("from", self.from.as_ref());
@@ -2761,6 +2844,24 @@ impl HasReading for TopQuery {
 }
 
 impl<A> Request<TopQuery, A> {
+    /// Up to 8 boards, joined by commas; a comma within a name is percent-encoded. Each entry has `with`:
+    /// its member's score on those boards, at the same `as_of`, and `null` where it is not listed, because
+    /// it has no entry there, a hidden one, or one beyond the board's `capacity`. A board is read by what
+    /// `window` asks for if it has such a window, and otherwise by its default window: `with_windows` says
+    /// which. A board that there is not is `unknown_board`. Entries times boards are 8000 at most, and those
+    /// that are counted, with `with_rank` or because the board has a capacity, 1000; over them the answer is
+    /// `too_large`.
+    pub fn with(mut self, with: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.query.with = Some(with.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// Whether `with` has ranks, too: 1 + the number of entries of the whole board with a better score.
+    pub fn with_rank(mut self, with_rank: bool) -> Self {
+        self.query.with_rank = Some(with_rank);
+        self
+    }
+
     /// How many entries the page has at most.
     pub fn limit(mut self, limit: u64) -> Self {
         self.query.limit = Some(limit);
@@ -2808,12 +2909,16 @@ impl<A> Request<TopQuery, A> {
 #[non_exhaustive]
 pub struct PositionsQuery {
     pub(crate) reading: Reading,
+    pub(crate) with: Option<Vec<String>>,
+    pub(crate) with_rank: Option<bool>,
     pub(crate) limit: Option<u64>,
 }
 
 impl Query for PositionsQuery {
     fn write(&self, pairs: &mut Pairs) {
         self.reading.write(pairs);
+        pairs.put("with", self.with.as_ref());
+        pairs.put("with_rank", self.with_rank.as_ref());
         pairs.put("limit", self.limit.as_ref());
     }
 }
@@ -2825,6 +2930,24 @@ impl HasReading for PositionsQuery {
 }
 
 impl<A> Request<PositionsQuery, A> {
+    /// Up to 8 boards, joined by commas; a comma within a name is percent-encoded. Each entry has `with`:
+    /// its member's score on those boards, at the same `as_of`, and `null` where it is not listed, because
+    /// it has no entry there, a hidden one, or one beyond the board's `capacity`. A board is read by what
+    /// `window` asks for if it has such a window, and otherwise by its default window: `with_windows` says
+    /// which. A board that there is not is `unknown_board`. Entries times boards are 8000 at most, and those
+    /// that are counted, with `with_rank` or because the board has a capacity, 1000; over them the answer is
+    /// `too_large`.
+    pub fn with(mut self, with: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.query.with = Some(with.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// Whether `with` has ranks, too: 1 + the number of entries of the whole board with a better score.
+    pub fn with_rank(mut self, with_rank: bool) -> Self {
+        self.query.with_rank = Some(with_rank);
+        self
+    }
+
     /// How many entries the page has at most.
     pub fn limit(mut self, limit: u64) -> Self {
         self.query.limit = Some(limit);
@@ -2837,6 +2960,8 @@ impl<A> Request<PositionsQuery, A> {
 #[non_exhaustive]
 pub struct RangeQuery {
     pub(crate) reading: Reading,
+    pub(crate) with: Option<Vec<String>>,
+    pub(crate) with_rank: Option<bool>,
     pub(crate) min: Option<i64>,
     pub(crate) max: Option<i64>,
     pub(crate) limit: Option<u64>,
@@ -2846,6 +2971,8 @@ pub struct RangeQuery {
 impl Query for RangeQuery {
     fn write(&self, pairs: &mut Pairs) {
         self.reading.write(pairs);
+        pairs.put("with", self.with.as_ref());
+        pairs.put("with_rank", self.with_rank.as_ref());
         pairs.put("min", self.min.as_ref());
         pairs.put("max", self.max.as_ref());
         pairs.put("limit", self.limit.as_ref());
@@ -2860,6 +2987,24 @@ impl HasReading for RangeQuery {
 }
 
 impl<A> Request<RangeQuery, A> {
+    /// Up to 8 boards, joined by commas; a comma within a name is percent-encoded. Each entry has `with`:
+    /// its member's score on those boards, at the same `as_of`, and `null` where it is not listed, because
+    /// it has no entry there, a hidden one, or one beyond the board's `capacity`. A board is read by what
+    /// `window` asks for if it has such a window, and otherwise by its default window: `with_windows` says
+    /// which. A board that there is not is `unknown_board`. Entries times boards are 8000 at most, and those
+    /// that are counted, with `with_rank` or because the board has a capacity, 1000; over them the answer is
+    /// `too_large`.
+    pub fn with(mut self, with: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.query.with = Some(with.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// Whether `with` has ranks, too: 1 + the number of entries of the whole board with a better score.
+    pub fn with_rank(mut self, with_rank: bool) -> Self {
+        self.query.with_rank = Some(with_rank);
+        self
+    }
+
     /// The least value.
     pub fn min(mut self, min: i64) -> Self {
         self.query.min = Some(min);

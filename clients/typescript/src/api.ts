@@ -23,7 +23,7 @@ export interface components {
          * @example p42
          */
         MemberId: string;
-        /** @description A signed 64-bit integer, exact: a JSON number that is whole, `42.0` and `1e3` too, or a decimal string for clients whose numbers are doubles. Fractions and numbers beyond 64 bits are refused, and in a string exponents and plus signs, too. Of a key of the type `float`: any number, its string, or an infinity. */
+        /** @description A signed 64-bit integer, exact: a JSON number that is whole, `42.0` and `1e3` too, or a decimal string for clients whose numbers are doubles. Fractions, numbers beyond 64 bits and, in a string, exponents and plus signs are refused. Of a key of the type `float`: any number, its string, or an infinity. */
         IntegerInput: number | bigint;
         /** @description A signed 64-bit integer; beyond ±(2^53-1) a decimal string, because many JSON readers would round it. Of a key of the type `float`: a double, with the shortest digits that read back as it. */
         Integer: number | bigint;
@@ -556,6 +556,10 @@ export interface components {
             changed?: boolean;
             entry?: components["schemas"]["Entry"] | null;
             previous?: components["schemas"]["Previous"] | null;
+            /** @description With the parameter `windows`: the member's entries right after the write, by the names that were asked for; `null` where the job has entered no instance, and for all of it if the entries cannot be read. */
+            windows?: {
+                [key: string]: components["schemas"]["Entry"] | null;
+            } | null;
             /** @description The shards that did not answer; none if the entries kept changing while they were counted. */
             missing?: number[];
         };
@@ -572,7 +576,11 @@ export interface components {
                 boards: number;
                 /** @description The number of boards that changed. */
                 changed: number;
+                /** @description The number of boards that a removal with a `version` has left, as theirs is not smaller. Absent if it has left nothing, the profile included. */
+                left?: number;
             };
+            /** @description What a removal with a `version` has left, and how to remove that: without one. Absent if it has left nothing. */
+            detail?: string;
         };
         /** @description The outcome of one job. */
         JobResult: {
@@ -586,6 +594,10 @@ export interface components {
             } | {
                 [key: string]: components["schemas"]["Changed"];
             };
+            /** @description With the parameter `windows`: the member's entries right after the write, by the names that were asked for; `null` where the job has entered no instance, and for all of it if the entries cannot be read. */
+            windows?: {
+                [key: string]: components["schemas"]["Entry"] | null;
+            } | null;
             /** @description The shards that did not answer; none if the entries kept changing while they were counted. */
             missing?: number[];
             /** @description Boards. */
@@ -594,10 +606,13 @@ export interface components {
                 boards: number;
                 /** @description The number of boards that changed. */
                 changed: number;
+                /** @description The number of boards that a removal with a `version` has left, as theirs is not smaller. Absent if it has left nothing, the profile included. */
+                left?: number;
             };
+            /** @description What a removal with a `version` has left, and how to remove that: without one. Absent if it has left nothing. */
+            detail?: string;
             /** @enum {unknown} */
             rejected?: "malformed" | "unknown_board" | "bad_member" | "bad_score" | "out_of_range" | "overflow" | "stale_version" | "closed_window" | "wrong_shard" | "too_large" | "future_time";
-            detail?: string;
             /** @enum {unknown} */
             failed?: "overloaded" | "shard_unavailable" | "queue_full" | "commit_unknown" | "commit_failed" | "too_large";
             /** @constant */
@@ -665,6 +680,8 @@ export interface components {
              * @constant
              */
             beyond_capacity?: true;
+            reached_at?: components["schemas"]["Time"];
+            version?: components["schemas"]["Version"];
         };
         /** @description A member's entries in several windows of a board. */
         EntryByWindow: {
@@ -682,6 +699,17 @@ export interface components {
             stale?: true;
             /** @description Present if the answer lacks shards, which no node answered for: their numbers. Only with `partial=true`, or after a board was defined. */
             missing?: number[];
+        };
+        /** @description A member's entry on another board than the one that is listed. */
+        EntryOnBoard: {
+            score: components["schemas"]["Score"];
+            /**
+             * Format: int64
+             * @description The most by which the score is too high. Present on boards of the kind `top_k`.
+             */
+            error?: number;
+            /** @description 1 + the number of entries of that board with a better score; shared by equal scores. Present with `with_rank=true`. */
+            rank?: number;
         };
         /** @description An entry within a list. `reached_at`, the time at which the score was reached, is present if it was asked for and orders the board's ties; `version`, if it was asked for and a job had one. */
         ListedEntry: {
@@ -705,6 +733,10 @@ export interface components {
              * @description The most by which the score is too high. Present on boards of the kind `top_k`.
              */
             error?: number;
+            /** @description The member on the boards that the parameter `with` names; `null` where it is not listed. Present with `with`. */
+            with?: {
+                [key: string]: components["schemas"]["EntryOnBoard"] | null;
+            };
             reached_at?: components["schemas"]["Time"];
             version?: components["schemas"]["Version"];
         };
@@ -724,6 +756,10 @@ export interface components {
             stale?: true;
             /** @description Present if the answer lacks shards, which no node answered for: their numbers. Only with `partial=true`, or after a board was defined. */
             missing?: number[];
+            /** @description The instance by which each of the boards was read that the parameter `with` names; `null` where there is no such instance now. Present with `with`. */
+            with_windows?: {
+                [key: string]: string | null;
+            };
         };
         /** @description The data of the event `state`: all that is watched. */
         LiveState: {
@@ -773,6 +809,10 @@ export interface components {
             stale?: true;
             /** @description Present if the answer lacks shards, which no node answered for: their numbers. Only with `partial=true`, or after a board was defined. */
             missing?: number[];
+            /** @description The instance by which each of the boards was read that the parameter `with` names; `null` where there is no such instance now. Present with `with`. */
+            with_windows?: {
+                [key: string]: string | null;
+            };
         };
         LookupInput: {
             /** @description Ids; repeated ones count once. */
@@ -807,6 +847,10 @@ export interface components {
                  * @description The most by which the score is too high. Present on boards of the kind `top_k`.
                  */
                 error?: number;
+                /** @description The member on the boards that the parameter `with` names; `null` where it is not listed. Present with `with`. */
+                with?: {
+                    [key: string]: components["schemas"]["EntryOnBoard"] | null;
+                };
             }[];
             not_found: components["schemas"]["MemberId"][];
             as_of: components["schemas"]["AsOf"];
@@ -817,6 +861,10 @@ export interface components {
             stale?: true;
             /** @description Present if the answer lacks shards, which no node answered for: their numbers. Only with `partial=true`, or after a board was defined. */
             missing?: number[];
+            /** @description The instance by which each of the boards was read that the parameter `with` names; `null` where there is no such instance now. Present with `with`. */
+            with_windows?: {
+                [key: string]: string | null;
+            };
         };
         /** @description A member's entries, by board. `next_cursor` is the cursor for entries on further boards, and `null` at the end. */
         MemberBoards: {
@@ -1208,6 +1256,8 @@ export interface components {
             ready: boolean;
             /** @description A shard's stream is full or nearly full or was changed, the stream of rejects is gone, files of a shard are damaged, its time is far ahead of the node's clock, or jobs have waited over a minute for their board; its `stream` or `damage`, or `/readyz`, says why. */
             degraded: boolean;
+            /** @description Whether a job for a board that does not exist creates it; `--no-auto-create` rejects it. */
+            auto_create: boolean;
             /** @description The name of this node. */
             node: string;
             nodes: components["schemas"]["KnownNode"][];
@@ -1442,7 +1492,7 @@ export interface components {
              */
             results?: "changed";
             /**
-             * @description Names of windows or instances, joined by commas, at most 64, in place of `window`. The answer has the member's entries there as `windows`, read right after the job, so that it tells which instances the job has entered: a window's name, and `*` for each, stands for the instance that the job's own time falls in, and is `null` if that was closed or had not begun. With `wait=applied` only.
+             * @description Names of windows or instances, joined by commas, at most 64, in place of `window`. The answer has the member's entries there as `windows`, read right after the job, so that it tells which instances the job has entered: a window's name, and `*` for each, stands for the instance that the job's own time falls in, and is `null` if that was closed or had not begun. With `wait=applied` only. Of several jobs each names one board, and the answer shows up to 1,000 entries.
              * @example all,day
              * @example *
              */
@@ -1510,6 +1560,16 @@ export interface components {
              * @example *
              */
             windows?: string;
+            /**
+             * @description Whether an entry has `reached_at`, the time at which the score was reached, on boards where it orders ties. A copy of a board needs it to keep the order of ties. `updated_at` may be later.
+             * @default false
+             */
+            reached_at?: boolean;
+            /**
+             * @description Whether an entry has `version`, the greatest one of the jobs that it took, if any had one. A copy of a board needs it to refuse what the board would refuse.
+             * @default false
+             */
+            version?: boolean;
         };
         /** @description What `delete_everywhere` may be asked with. */
         DeleteEverywhereQuery: {
@@ -1585,6 +1645,12 @@ export interface components {
              * @enum {string}
              */
             results?: "changed";
+            /**
+             * @description Names of windows or instances, joined by commas, at most 64, in place of `window`. The answer has the member's entries there as `windows`, read right after the job, so that it tells which instances the job has entered: a window's name, and `*` for each, stands for the instance that the job's own time falls in, and is `null` if that was closed or had not begun. With `wait=applied` only. Of several jobs each names one board, and the answer shows up to 1,000 entries.
+             * @example all,day
+             * @example *
+             */
+            windows?: string;
         };
         /** @description What `around` may be asked with. */
         AroundQuery: {
@@ -1617,6 +1683,13 @@ export interface components {
              * @enum {string}
              */
             accuracy?: "exact" | "approx";
+            /** @description Up to 8 boards, joined by commas; a comma within a name is percent-encoded. Each entry has `with`: its member's score on those boards, at the same `as_of`, and `null` where it is not listed, because it has no entry there, a hidden one, or one beyond the board's `capacity`. A board is read by what `window` asks for if it has such a window, and otherwise by its default window: `with_windows` says which. A board that there is not is `unknown_board`. Entries times boards are 8000 at most, and those that are counted, with `with_rank` or because the board has a capacity, 1000; over them the answer is `too_large`. */
+            with?: components["schemas"]["BoardName"][];
+            /**
+             * @description Whether `with` has ranks, too: 1 + the number of entries of the whole board with a better score.
+             * @default false
+             */
+            with_rank?: boolean;
             /**
              * @description How many entries before the member the answer has at most.
              * @default 4
@@ -1669,6 +1742,13 @@ export interface components {
              * @enum {string}
              */
             accuracy?: "exact" | "approx";
+            /** @description Up to 8 boards, joined by commas; a comma within a name is percent-encoded. Each entry has `with`: its member's score on those boards, at the same `as_of`, and `null` where it is not listed, because it has no entry there, a hidden one, or one beyond the board's `capacity`. A board is read by what `window` asks for if it has such a window, and otherwise by its default window: `with_windows` says which. A board that there is not is `unknown_board`. Entries times boards are 8000 at most, and those that are counted, with `with_rank` or because the board has a capacity, 1000; over them the answer is `too_large`. */
+            with?: components["schemas"]["BoardName"][];
+            /**
+             * @description Whether `with` has ranks, too: 1 + the number of entries of the whole board with a better score.
+             * @default false
+             */
+            with_rank?: boolean;
             /**
              * @description The name of a window of the board, and not `all`: each entry has `movement`, how many positions it has climbed since the current instance of that window began. It is exact at the answer's `as_of`. Entries must be of `all`, and the board must be defined with `movement`; otherwise the answer is `bad_parameter`. A window that the board does not have is `unknown_window`.
              * @enum {string}
@@ -1706,6 +1786,13 @@ export interface components {
              * @enum {string}
              */
             accuracy?: "exact" | "approx";
+            /** @description Up to 8 boards, joined by commas; a comma within a name is percent-encoded. Each entry has `with`: its member's score on those boards, at the same `as_of`, and `null` where it is not listed, because it has no entry there, a hidden one, or one beyond the board's `capacity`. A board is read by what `window` asks for if it has such a window, and otherwise by its default window: `with_windows` says which. A board that there is not is `unknown_board`. Entries times boards are 8000 at most, and those that are counted, with `with_rank` or because the board has a capacity, 1000; over them the answer is `too_large`. */
+            with?: components["schemas"]["BoardName"][];
+            /**
+             * @description Whether `with` has ranks, too: 1 + the number of entries of the whole board with a better score.
+             * @default false
+             */
+            with_rank?: boolean;
             /**
              * @description How many entries the page has at most.
              * @default 10
@@ -1719,12 +1806,12 @@ export interface components {
              */
             from?: "top" | "bottom";
             /**
-             * @description Whether entries have `reached_at`, the time at which the score was reached, on boards where it orders ties. A copy of a board needs it to keep the order of ties. `updated_at` may be later.
+             * @description Whether an entry has `reached_at`, the time at which the score was reached, on boards where it orders ties. A copy of a board needs it to keep the order of ties. `updated_at` may be later.
              * @default false
              */
             reached_at?: boolean;
             /**
-             * @description Whether entries have `version`, the greatest one of the jobs that they took, if any had one. A copy of a board needs it to refuse what the board would refuse.
+             * @description Whether an entry has `version`, the greatest one of the jobs that it took, if any had one. A copy of a board needs it to refuse what the board would refuse.
              * @default false
              */
             version?: boolean;
@@ -1765,6 +1852,13 @@ export interface components {
              * @enum {string}
              */
             accuracy?: "exact" | "approx";
+            /** @description Up to 8 boards, joined by commas; a comma within a name is percent-encoded. Each entry has `with`: its member's score on those boards, at the same `as_of`, and `null` where it is not listed, because it has no entry there, a hidden one, or one beyond the board's `capacity`. A board is read by what `window` asks for if it has such a window, and otherwise by its default window: `with_windows` says which. A board that there is not is `unknown_board`. Entries times boards are 8000 at most, and those that are counted, with `with_rank` or because the board has a capacity, 1000; over them the answer is `too_large`. */
+            with?: components["schemas"]["BoardName"][];
+            /**
+             * @description Whether `with` has ranks, too: 1 + the number of entries of the whole board with a better score.
+             * @default false
+             */
+            with_rank?: boolean;
             /**
              * @description How many entries the page has at most.
              * @default 10
@@ -1802,6 +1896,13 @@ export interface components {
              * @enum {string}
              */
             accuracy?: "exact" | "approx";
+            /** @description Up to 8 boards, joined by commas; a comma within a name is percent-encoded. Each entry has `with`: its member's score on those boards, at the same `as_of`, and `null` where it is not listed, because it has no entry there, a hidden one, or one beyond the board's `capacity`. A board is read by what `window` asks for if it has such a window, and otherwise by its default window: `with_windows` says which. A board that there is not is `unknown_board`. Entries times boards are 8000 at most, and those that are counted, with `with_rank` or because the board has a capacity, 1000; over them the answer is `too_large`. */
+            with?: components["schemas"]["BoardName"][];
+            /**
+             * @description Whether `with` has ranks, too: 1 + the number of entries of the whole board with a better score.
+             * @default false
+             */
+            with_rank?: boolean;
             /** @description The least value. */
             min?: components["schemas"]["IntegerInput"];
             /** @description The greatest value; not below `min`. */
@@ -2191,6 +2292,7 @@ export type JobResult = components['schemas']['JobResult'];
 export type JobsWritten = components['schemas']['JobsWritten'];
 export type Entry = components['schemas']['Entry'];
 export type EntryByWindow = components['schemas']['EntryByWindow'];
+export type EntryOnBoard = components['schemas']['EntryOnBoard'];
 export type ListedEntry = components['schemas']['ListedEntry'];
 export type Page = components['schemas']['Page'];
 export type LiveState = components['schemas']['LiveState'];

@@ -667,7 +667,26 @@ class EntryByWindow(TypedDict):
     """
 
 
-class ListedEntry(TypedDict):
+class EntryOnBoard(TypedDict):
+    """A member's entry on another board than the one that is listed."""
+    score: Score
+    error: NotRequired[int]
+    """The most by which the score is too high. Present on boards of the kind `top_k`."""
+    rank: NotRequired[int]
+    """1 + the number of entries of that board with a better score; shared by equal scores. Present with
+    `with_rank=true`.
+    """
+
+
+_ListedEntryWords = TypedDict(
+    '_ListedEntryWords',
+    {
+        'with': NotRequired[Dict[str, Union[EntryOnBoard, None]]],
+    },
+)
+
+
+class ListedEntry(_ListedEntryWords):
     """An entry within a list. `reached_at`, the time at which the score was reached, is present if it was
     asked for and orders the board's ties; `version`, if it was asked for and a job had one.
     """
@@ -708,6 +727,10 @@ class Page(TypedDict):
     missing: NotRequired[List[int]]
     """Present if the answer lacks shards, which no node answered for: their numbers. Only with
     `partial=true`, or after a board was defined.
+    """
+    with_windows: NotRequired[Dict[str, Union[str, None]]]
+    """The instance by which each of the boards was read that the parameter `with` names; `null` where there
+    is no such instance now. Present with `with`.
     """
 
 
@@ -759,6 +782,10 @@ class Neighbours(TypedDict):
     """Present if the answer lacks shards, which no node answered for: their numbers. Only with
     `partial=true`, or after a board was defined.
     """
+    with_windows: NotRequired[Dict[str, Union[str, None]]]
+    """The instance by which each of the boards was read that the parameter `with` names; `null` where there
+    is no such instance now. Present with `with`.
+    """
 
 
 class LookupInput(TypedDict):
@@ -766,7 +793,15 @@ class LookupInput(TypedDict):
     """Ids; repeated ones count once."""
 
 
-class GroupEntry(TypedDict):
+_GroupEntryWords = TypedDict(
+    '_GroupEntryWords',
+    {
+        'with': NotRequired[Dict[str, Union[EntryOnBoard, None]]],
+    },
+)
+
+
+class GroupEntry(_GroupEntryWords):
     """An entry, and its rank within the group."""
     group_rank: int
     """Rank among the members asked for."""
@@ -805,6 +840,10 @@ class Group(TypedDict):
     missing: NotRequired[List[int]]
     """Present if the answer lacks shards, which no node answered for: their numbers. Only with
     `partial=true`, or after a board was defined.
+    """
+    with_windows: NotRequired[Dict[str, Union[str, None]]]
+    """The instance by which each of the boards was read that the parameter `with` names; `null` where there
+    is no such instance now. Present with `with`.
     """
 
 
@@ -1091,14 +1130,20 @@ class DeletedSnapshot(TypedDict):
     """Names the snapshot in paths."""
 
 
-Copying = TypedDict(
-    'Copying',
+_CopyingWords = TypedDict(
+    '_CopyingWords',
     {
         'from': str,
-        'bytes': int,
-        'total': int,
     },
 )
+
+
+class Copying(_CopyingWords):
+    """A copy of a shard on its way from another node."""
+    bytes: int
+    """Bytes that have arrived. Once all have, the copy is checked and loaded."""
+    total: int
+    """Bytes of all files."""
 
 
 class Owner(TypedDict):
@@ -1654,6 +1699,17 @@ class JobsQuery(TypedDict, total=False):
 
 class AroundQuery(Reading, total=False):
     """What `around` may be asked with."""
+    with_: Union[Sequence[BoardName], None]
+    """Up to 8 boards, joined by commas; a comma within a name is percent-encoded. Each entry has `with`: its
+    member's score on those boards, at the same `as_of`, and `null` where it is not listed, because it has
+    no entry there, a hidden one, or one beyond the board's `capacity`. A board is read by what `window`
+    asks for if it has such a window, and otherwise by its default window: `with_windows` says which. A
+    board that there is not is `unknown_board`. Entries times boards are 8000 at most, and those that are
+    counted, with `with_rank` or because the board has a capacity, 1000; over them the answer is
+    `too_large`.
+    """
+    with_rank: Union[bool, None]
+    """Whether `with` has ranks, too: 1 + the number of entries of the whole board with a better score."""
     above: Union[int, None]
     """How many entries before the member the answer has at most."""
     below: Union[int, None]
@@ -1670,6 +1726,17 @@ class AroundQuery(Reading, total=False):
 
 class LookupQuery(Reading, total=False):
     """What `lookup` may be asked with."""
+    with_: Union[Sequence[BoardName], None]
+    """Up to 8 boards, joined by commas; a comma within a name is percent-encoded. Each entry has `with`: its
+    member's score on those boards, at the same `as_of`, and `null` where it is not listed, because it has
+    no entry there, a hidden one, or one beyond the board's `capacity`. A board is read by what `window`
+    asks for if it has such a window, and otherwise by its default window: `with_windows` says which. A
+    board that there is not is `unknown_board`. Entries times boards are 8000 at most, and those that are
+    counted, with `with_rank` or because the board has a capacity, 1000; over them the answer is
+    `too_large`.
+    """
+    with_rank: Union[bool, None]
+    """Whether `with` has ranks, too: 1 + the number of entries of the whole board with a better score."""
     movement: Union[Literal['hour', 'day', 'week', 'month', 'season'], None]
     """The name of a window of the board, and not `all`: each entry has `movement`, how many positions it has
     climbed since the current instance of that window began. It is exact at the answer's `as_of`. Entries
@@ -1680,6 +1747,17 @@ class LookupQuery(Reading, total=False):
 
 class TopQuery(Reading, total=False):
     """What `top` may be asked with."""
+    with_: Union[Sequence[BoardName], None]
+    """Up to 8 boards, joined by commas; a comma within a name is percent-encoded. Each entry has `with`: its
+    member's score on those boards, at the same `as_of`, and `null` where it is not listed, because it has
+    no entry there, a hidden one, or one beyond the board's `capacity`. A board is read by what `window`
+    asks for if it has such a window, and otherwise by its default window: `with_windows` says which. A
+    board that there is not is `unknown_board`. Entries times boards are 8000 at most, and those that are
+    counted, with `with_rank` or because the board has a capacity, 1000; over them the answer is
+    `too_large`.
+    """
+    with_rank: Union[bool, None]
+    """Whether `with` has ranks, too: 1 + the number of entries of the whole board with a better score."""
     limit: Union[int, None]
     """How many entries the page has at most."""
     cursor: Union[str, None]
@@ -1704,12 +1782,34 @@ class TopQuery(Reading, total=False):
 
 class PositionsQuery(Reading, total=False):
     """What `positions` may be asked with."""
+    with_: Union[Sequence[BoardName], None]
+    """Up to 8 boards, joined by commas; a comma within a name is percent-encoded. Each entry has `with`: its
+    member's score on those boards, at the same `as_of`, and `null` where it is not listed, because it has
+    no entry there, a hidden one, or one beyond the board's `capacity`. A board is read by what `window`
+    asks for if it has such a window, and otherwise by its default window: `with_windows` says which. A
+    board that there is not is `unknown_board`. Entries times boards are 8000 at most, and those that are
+    counted, with `with_rank` or because the board has a capacity, 1000; over them the answer is
+    `too_large`.
+    """
+    with_rank: Union[bool, None]
+    """Whether `with` has ranks, too: 1 + the number of entries of the whole board with a better score."""
     limit: Union[int, None]
     """How many entries the page has at most."""
 
 
 class RangeQuery(Reading, total=False):
     """What `range` may be asked with."""
+    with_: Union[Sequence[BoardName], None]
+    """Up to 8 boards, joined by commas; a comma within a name is percent-encoded. Each entry has `with`: its
+    member's score on those boards, at the same `as_of`, and `null` where it is not listed, because it has
+    no entry there, a hidden one, or one beyond the board's `capacity`. A board is read by what `window`
+    asks for if it has such a window, and otherwise by its default window: `with_windows` says which. A
+    board that there is not is `unknown_board`. Entries times boards are 8000 at most, and those that are
+    counted, with `with_rank` or because the board has a capacity, 1000; over them the answer is
+    `too_large`.
+    """
+    with_rank: Union[bool, None]
+    """Whether `with` has ranks, too: 1 + the number of entries of the whole board with a better score."""
     min: Union[int, None]
     """The least value."""
     max: Union[int, None]

@@ -77,7 +77,7 @@ fn with_profile(schema: Value) -> Value {
         "type": ["integer", "null"], "format": "int64",
         "description": "The entry's position when the current instance of the window asked for began, less its position now: positive if it has climbed. `null` if it was not listed then. Present with `movement`."
     });
-    with_optional(schema, with(error(), [json!({"profile": profile, "movement": movement})]))
+    with_optional(schema, with(json!({"profile": profile, "movement": movement}), [error()]))
 }
 
 /// Present if the answer is approximate.
@@ -146,13 +146,13 @@ pub fn schemas() -> Value {
                 "additionalProperties": {"anyOf": [component("Entry"), {"type": "null"}]}
             }})
         ),
-        "ListedEntry": listed_entry(),
         "EntryOnBoard": with_optional(
             object("A member's entry on another board than the one that is listed.", json!({"score": component("Score")})),
             with(error(), [json!({"rank": ordinal(
                 "1 + the number of entries of that board with a better score; shared by equal scores. Present with `with_rank=true`."
             )})])
         ),
+        "ListedEntry": listed_entry(),
         "Page": with_windows(read_answer(
             "Entries in their order. `next_cursor` is the cursor of the next page, and `null` at the end.",
             with(head(), [total()]),
