@@ -100,7 +100,8 @@ pub struct Answer<A> {
     pub instance: Instance,
     /// All entries of the instance; 0 if the answer does not show it.
     pub total: u64,
-    /// Other boards that its entries show their members of, and by which instance: `None` if there is none such.
+    /// Other boards that its entries show their members of, and by which instance: `None` if there is none
+    /// such.
     pub columns: Vec<(BoardName, Option<Instance>)>,
     pub body: A,
 }

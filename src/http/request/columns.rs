@@ -20,8 +20,8 @@ impl Call {
     /// `entries`: the most entries that the answer has.
     ///
     /// # Errors
-    /// When a board is unknown, or the token does not give access to it. When there are too many of them, or of
-    /// the entries, or the request is not admitted again.
+    /// When the token does not give access to a board, or there are too many of them, or of the entries. When
+    /// the answer may be larger than there is room for, or the request is not admitted again.
     pub async fn columns(
         &self,
         params: &Params<'_>,

@@ -57,8 +57,8 @@ impl BoardMarks {
         marks
     }
 
-    /// How many entries are better than the nth of these, and how many are before it, over all shards: 0 where
-    /// that is not counted.
+    /// How many entries are better than the nth of these, and how many are before it, over all shards: 0
+    /// where that is not counted.
     pub fn counted<'t>(&self, nth: usize, counts: impl Iterator<Item = &'t BoardCounts>) -> (u64, u64) {
         let (first, last) = (nth * self.each(), (nth + 1) * self.each());
         let (mut better, mut before) = (0_u64, 0_u64);

@@ -1,5 +1,5 @@
-//! Columns are what one sorted vector of each board says, over any split, in memory and remote, and over shards
-//! that move.
+//! Columns are what one sorted vector of each board says, over any split, in memory and remote, and over
+//! shards that move.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -118,8 +118,8 @@ fn check_columns(listed: &[Listed], models: &[(&str, Model)], ranks: bool) {
     }
 }
 
-/// Reads with and without columns, in memory and remote: the entries are the same, and the columns are those of
-/// the models.
+/// Reads with and without columns, in memory and remote: the entries are the same, and the columns are those
+/// of the models.
 async fn check<R, M>(windows: &Windows, rows: &Rows, window: &str, made: M) -> usize
 where
     R: BoardRead<Answer: VisitEntries> + 'static,
@@ -147,7 +147,9 @@ where
             assert_eq!(read, expected.map(|(board, instance)| (board, Some(instance.to_owned()))));
             let mut listed = entries(&mut answer.body);
             check_columns(&listed, &models, ranks);
-            listed.iter_mut().for_each(|listed| listed.columns = Box::default());
+            for listed in &mut listed {
+                listed.columns = Box::default();
+            }
             assert_eq!(listed, plain);
             assert!(answer.as_of == plain_as_of || plain.is_empty());
         }
@@ -241,6 +243,17 @@ async fn pages_of_many_columns_hold_one_shard_at_a_time_and_find_the_same() {
     }
 }
 
+async fn answered<R: BoardRead<Answer: VisitEntries> + 'static>(
+    windows: &Windows,
+    read: R,
+    columns: Option<ColumnsAsked>,
+) {
+    for answer in windows.read(&WithColumns { read: of_board(read, ""), columns }).await {
+        let listed = entries(&mut answer.expect("the boards are there").body);
+        assert_eq!((listed.len(), listed[0].columns.len()), (1, 8));
+    }
+}
+
 /// What the interface lets through is within what a shard takes: a page of the greatest length with eight
 /// boards.
 #[tokio::test]
@@ -254,16 +267,6 @@ async fn the_largest_pages_with_columns_are_answered() {
         let boards: Vec<BoardName> = (0..8).map(|number| name(&format!("b{number}"))).collect();
         Some(ColumnsAsked { boards, ranks: false, choice: asked("", NOW).choice, entries, counted: 0 })
     };
-    async fn answered<R: BoardRead<Answer: VisitEntries> + 'static>(
-        windows: &Windows,
-        read: R,
-        columns: Option<ColumnsAsked>,
-    ) {
-        for answer in windows.read(&WithColumns { read: of_board(read, ""), columns }).await {
-            let listed = entries(&mut answer.expect("the boards are there").body);
-            assert_eq!((listed.len(), listed[0].columns.len()), (1, 8));
-        }
-    }
     answered(&windows, Top { start: Start::End(End::Bottom), limit: 1_000 }, columns(1_000)).await;
     answered(&windows, FromPosition { position: 1, limit: 1_000 }, columns(1_000)).await;
     let around = Around { above: 500, below: 499, fill: true };
@@ -404,8 +407,7 @@ async fn columns_of_moving_shards_are_of_the_sequences_named() {
     }
 }
 
-/// A board that the registry has in another life than the shards is empty, or asked for again once the registry
-/// knows of the new one.
+/// The registry knows of a clear before the shards do.
 #[tokio::test]
 async fn a_cleared_board_is_an_empty_column() {
     let windows = boards(3);

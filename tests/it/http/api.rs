@@ -429,8 +429,8 @@ fn hidden_entries_are_no_columns(client: &Client) {
     assert_eq!(columns, [&json!(null), &json!({"score": 8, "rank": 1})], "{top}");
 }
 
-/// Each job gives a member the same number on all boards, so that an answer of one moment of the member's shard
-/// shows it three times, while writers go on. Ranks are those that the numbers have among all.
+/// Each job gives a member the same number on all boards, so that an answer of one moment of the member's
+/// shard shows it three times, while writers go on. Ranks are those that the numbers have among all.
 fn lists_show_their_members_on_other_boards_of_the_same_moment(place: Place) {
     const MEMBERS: u64 = 40;
     let (service, client) = start(place);

@@ -41,6 +41,17 @@ fn with_columns(schema: Value) -> Value {
     with_optional(schema, json!({"with": columns}))
 }
 
+fn entry_on_board() -> Value {
+    let rank = json!({"rank": ordinal(
+        "1 + the number of entries of that board with a better score; shared by equal scores. Present with `with_rank=true`."
+    )});
+    let score = json!({"score": component("Score")});
+    with_optional(
+        object("A member's entry on another board than the one that is listed.", score),
+        with(error(), [rank]),
+    )
+}
+
 /// A list of them.
 fn with_windows(schema: Value) -> Value {
     let windows = json!({
@@ -146,12 +157,7 @@ pub fn schemas() -> Value {
                 "additionalProperties": {"anyOf": [component("Entry"), {"type": "null"}]}
             }})
         ),
-        "EntryOnBoard": with_optional(
-            object("A member's entry on another board than the one that is listed.", json!({"score": component("Score")})),
-            with(error(), [json!({"rank": ordinal(
-                "1 + the number of entries of that board with a better score; shared by equal scores. Present with `with_rank=true`."
-            )})])
-        ),
+        "EntryOnBoard": entry_on_board(),
         "ListedEntry": listed_entry(),
         "Page": with_windows(read_answer(
             "Entries in their order. `next_cursor` is the cursor of the next page, and `null` at the end.",
