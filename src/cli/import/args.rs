@@ -310,8 +310,8 @@ pub struct Args {
     #[arg(long, env = "RANKTREE_ROWS_ONLY", action = ArgAction::SetTrue)]
     pub rows_only: bool,
 
-    /// Lets the rows of one instance change every other window of their board that their times fall in, and rows
-    /// of all windows in which members have scores
+    /// Lets the rows of one instance change every other window of their board that their times fall in, and
+    /// rows of all windows in which members have scores
     #[arg(long, env = "RANKTREE_INTO_ALL_WINDOWS", action = ArgAction::SetTrue, conflicts_with = "rows_only")]
     pub into_all_windows: bool,
 

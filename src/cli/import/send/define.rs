@@ -128,7 +128,8 @@ impl Connection<'_> {
     ///
     /// # Arguments
     /// - `may_ask`: whether the service may be asked by a request to define the board, which it refuses.
-    /// - `into_all_windows`: whether rows of one instance, or of `all`, may change other windows of the board.
+    /// - `into_all_windows`: whether rows of one instance, or of `all`, may change other windows of the
+    ///   board.
     ///
     /// # Errors
     /// When the board is there and ranks otherwise; when rows of one instance would not be of that one, or
@@ -320,8 +321,8 @@ fn split_ttl(definition: &str) -> Option<(Map<String, Value>, Value)> {
     Some((definition, ttl))
 }
 
-/// Whether nobody has scores yet in a window other than `all`: rows of `all` would replace them by scores of all
-/// time.
+/// Whether nobody has scores yet in a window other than `all`: rows of `all` would replace them by scores of
+/// all time.
 fn check_windows_in_use(there: &Answer) -> Result<(), String> {
     let totals = there.totals.iter().flatten().filter(|(window, total)| *window != "all" && **total > 0);
     let mut in_use: Vec<String> = totals.map(|(window, total)| format!("{window} ({total})")).collect();
