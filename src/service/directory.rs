@@ -111,7 +111,15 @@ fn check_layout(
     let Some((_, first)) = empty.first() else { return Ok(Vec::new()) };
     let missing = || match &config.nats {
         Some(_) => Ok(empty.iter().map(|(shard, _)| *shard).collect()),
-        None => Err(ServiceError::MissingShard(first.clone())),
+        // The shards that are not here may be other nodes'.
+        None => Err(match marker.and_then(|marker| marker.prefix.clone()) {
+            Some(prefix) => ServiceError::WithoutNats {
+                path: config.data_dir.clone(),
+                prefix,
+                own: known.map_or_else(String::new, |known| known.own.to_string()),
+            },
+            None => ServiceError::MissingShard(first.clone()),
+        }),
     };
     if known.is_some() {
         return missing();

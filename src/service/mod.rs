@@ -60,6 +60,13 @@ pub enum ServiceError {
     )]
     MissingShard(PathBuf),
     #[error(
+        "the data directory {} is of a node of a service with NATS: it is filled from the streams under the prefix \
+         {prefix}, it has the shards {own}, and --nats is not set. Nothing was changed. Start with --nats URL \
+         --prefix {prefix} --own {own}",
+        .path.display()
+    )]
+    WithoutNats { path: PathBuf, prefix: String, own: String },
+    #[error(
         "the shard's directory {} is missing or empty, although it held data, or other shards of the data \
          directory do, and no other node that owns the shard runs; start one, which gives a copy of it. If there \
          is none, move the whole data directory away: a new one is filled from the streams, as far as they reach \

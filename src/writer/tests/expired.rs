@@ -90,8 +90,11 @@ fn no_step_before_the_message_has_its_sequence() {
 #[test]
 fn a_board_is_ahead_from_the_first_step_of_what_expires_to_the_message() {
     let mut run = Run(PlannedShard::new());
-    for (board, ttl) in [("a", Some(HOUR)), ("b", Some(HOUR)), ("forever", None)] {
+    let boards = [("a", Some(HOUR)), ("b", Some(HOUR)), ("forever", None)];
+    for (board, ttl) in boards {
         run.define(1, board, ttl);
+    }
+    for (board, _) in boards {
         run.jobs(10, scores(board, 0..10));
     }
     let message =

@@ -326,7 +326,7 @@ fn a_node_killed_while_it_fetches_a_copy_has_the_old_data_or_the_new() {
     // It stays known that the shard's data is lost, also without NATS and for offline commands.
     assert!(b.data_dir().join("copies.staged/shard-000").exists());
     let (_, said) = Node::at(b.data_dir()).refusal();
-    assert!(said.contains("missing or empty"), "{said}");
+    assert!(said.contains("Start with --nats URL --prefix ranktree --own 0"), "{said}");
     // It ends while it fetches, too.
     b.restart();
     wait_copying(&b.client(), 0.2);

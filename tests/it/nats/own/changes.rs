@@ -85,5 +85,5 @@ fn commands_work_on_some_shards_or_say_why_not() {
     // Nothing fills shards that are missing without NATS.
     let (status, said) = crate::support::node::Node::at(&data).shards(SHARDS).refusal();
     assert_eq!(status.code(), Some(2), "{said}");
-    assert!(said.contains("is missing or empty"), "{said}");
+    assert!(said.contains("Start with --nats URL --prefix ranktree --own 2-3"), "{said}");
 }
