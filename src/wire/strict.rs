@@ -157,18 +157,10 @@ impl<'a> Fields<'a> {
             if let Some(meta) = given(self.meta) {
                 return Err(malformed(format!("{op} takes no meta; got {}", shown(meta))));
             }
-            // Every other operation takes a score.
-            if let Some(board) = board_of(names, given(self.board), board_from_path)? {
-                Targets::Boards(smallvec![(board, None)])
-            } else {
-                // A field that a program has left empty does not mean all boards.
-                let fields = [("board", self.board), ("scores", self.scores)];
-                if let Some((name, _)) = fields.iter().find(|(_, value)| value.is_some()) {
-                    return Err(malformed(format!(
-                        "{name} is null; name a board, or leave {name} out to have {op} act on all boards"
-                    )));
-                }
-                Targets::EveryBoard
+            match board_of(names, given(self.board), board_from_path)? {
+                Some(board) => Targets::Boards(smallvec![(board, None)]),
+                // Every other operation takes a score.
+                None => Targets::EveryBoard,
             }
         };
         let meta = read_meta(given(self.meta))?;
