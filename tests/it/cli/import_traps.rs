@@ -337,6 +337,7 @@ fn an_export_is_loaded_under_options_about_fields_as_without() {
     }
     // Of rows that were cut out of it, too.
     let rows: String = export.lines().skip(1).flat_map(|line| [line, "\n"]).collect();
+    trap.put("/v1/boards/cut", &json!({}));
     let (code, said) = trap.import(&rows, &["--board", "cut", "--blank", "DNF"]);
     assert_eq!(code, Some(0), "{said}");
     assert_eq!(told("cut"), expect);
