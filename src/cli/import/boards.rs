@@ -57,8 +57,6 @@ pub struct Making {
     pub if_absent: bool,
     /// Times in the rows are not read.
     pub drops_times: bool,
-    /// The rows before some line were sent by an earlier import.
-    pub goes_on: bool,
 }
 
 /// Boards that a message is about; of more, one message tells.
@@ -147,9 +145,7 @@ impl<'a> Boards<'a> {
         if !self.is_sent
             && let Some(connection) = &self.connection
         {
-            // What an earlier import has sent is in other windows, too.
-            let goes_on = self.making.goes_on && line.instance.is_none();
-            connection.agrees(line, !self.making.is_dry, self.making.into_all_windows || goes_on)?;
+            connection.agrees(line, !self.making.is_dry, self.making.into_all_windows)?;
         }
         if !self.making.order.is_empty() {
             return Err(ImportError::OrderOfExport);

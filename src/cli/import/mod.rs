@@ -66,7 +66,6 @@ pub fn run(args: &Args) -> Result<ExitCode, ImportError> {
         is_dry: args.dry_run,
         if_absent: args.if_absent,
         drops_times: rules.columns.of(&Field::At) == Asked::Off,
-        goes_on: args.from_line > 1,
     };
     if let Some(rejects) = &args.rejects {
         refuse_input(&args.files, rejects)?;

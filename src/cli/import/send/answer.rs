@@ -42,8 +42,6 @@ pub struct Answer {
     kind: Option<Value>,
     /// By window.
     pub instances: Option<Value>,
-    /// Entries of the current instance of each window.
-    pub totals: Option<HashMap<String, u64>>,
 }
 
 #[derive(Deserialize)]

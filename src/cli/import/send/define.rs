@@ -128,29 +128,22 @@ impl Connection<'_> {
     ///
     /// # Arguments
     /// - `may_ask`: whether the service may be asked by a request to define the board, which it refuses.
-    /// - `into_all_windows`: whether rows of one instance, or of `all`, may change other windows of the
-    ///   board.
+    /// - `into_all_windows`: whether rows of one instance may change other windows of the board.
     ///
     /// # Errors
     /// When the board is there and ranks otherwise; when rows of one instance would not be of that one, or
-    /// would change others, or rows of `all` windows in which members have scores.
+    /// would change others.
     pub fn agrees(&self, line: &BoardLine, may_ask: bool, into_all_windows: bool) -> Result<(), ImportError> {
         if let Some(rows_of) = line.instance {
             return self.place_of_instance(line, rows_of, into_all_windows).map(drop);
         }
-        let (status, there) =
+        let (status, found) =
             self.ask_for_board(&line.board, "", |reason| self.refused(&line.board, reason))?;
-        if status != StatusCode::OK {
+        let found = found.definition();
+        if status != StatusCode::OK || line.is_met_by(&found) {
             return Ok(());
         }
-        let found = there.definition();
-        if !line.is_met_by(&found) {
-            return Err(self.differs(line, &found, may_ask));
-        }
-        if into_all_windows {
-            return Ok(());
-        }
-        check_windows_in_use(&there).map_err(|reason| self.refused(&line.board, reason))
+        Err(self.differs(line, &found, may_ask))
     }
 
     /// Why a board that is there cannot take the rows of a file.
@@ -319,23 +312,6 @@ fn split_ttl(definition: &str) -> Option<(Map<String, Value>, Value)> {
     definition.retain(|_, field| !field.is_null());
     let ttl = definition.remove("entry_ttl")?;
     Some((definition, ttl))
-}
-
-/// Whether nobody has scores yet in a window other than `all`: rows of `all` would replace them by scores of
-/// all time.
-fn check_windows_in_use(there: &Answer) -> Result<(), String> {
-    let totals = there.totals.iter().flatten().filter(|(window, total)| *window != "all" && **total > 0);
-    let mut in_use: Vec<String> = totals.map(|(window, total)| format!("{window} ({total})")).collect();
-    if in_use.is_empty() {
-        return Ok(());
-    }
-    in_use.sort();
-    Err(format!(
-        "members have scores in other windows of the board, {}, and rows of all whose time falls into such a window \
-         would replace them. --board NAME imports the rows into another board; --into-all-windows lets them \
-         replace the scores of other windows",
-        in_use.join(", ")
-    ))
 }
 
 /// Whether rows of an instance can go into a board that there is, and rank there as they did.
