@@ -79,7 +79,9 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     };
     let restored = restore(from, &data_dir, replace, &note);
     progress.finish();
-    tell(&restored?);
+    let restored = restored?;
+    tell(&restored);
+    println!("restored into {}", with_real_paths(&data_dir.display()));
     Ok(ExitCode::SUCCESS)
 }
 

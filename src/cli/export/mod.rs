@@ -160,6 +160,8 @@ struct Summary {
     rows: u64,
     /// Members who are hidden, on each board.
     hidden: u64,
+    /// Of these, whose ban of all boards becomes one of the board.
+    narrowed: u64,
     /// Why it is not known who is.
     hidden_unknown: Option<String>,
     /// At the first page, and at the last.
@@ -339,6 +341,9 @@ fn write_board(
         HiddenMembers::Unknown(why) => summary.hidden_unknown = Some(why),
         HiddenMembers::Known(all) => {
             summary.hidden += count(all.len());
+            if !args.all || output.is_csv() {
+                summary.narrowed += count(all.iter().filter(|hidden| hidden.is_everywhere).count());
+            }
             for hidden in &all {
                 written(output.write_hidden(board.as_str(), hidden, args.all))?;
             }
@@ -361,6 +366,14 @@ fn print_summary(args: &Args, summary: &Summary, elapsed: Duration) {
     eprintln!("rows        {:>12}", HumanCount(summary.rows).to_string());
     if summary.hidden > 0 {
         eprintln!("hidden      {:>12}", HumanCount(summary.hidden).to_string());
+    }
+    if summary.narrowed > 0 {
+        eprintln!(
+            "of these, {} are hidden on all boards, and in this export on each of its boards alone: where it is imported, \
+             \"show\" of all boards does not end that{}",
+            HumanCount(summary.narrowed),
+            if args.all { "" } else { "; --all as NDJSON keeps it" }
+        );
     }
     if let Some(why) = &summary.hidden_unknown {
         eprintln!("who is hidden is not in this export, nor are hidden entries: {}", escaped_text(why));

@@ -164,6 +164,10 @@ impl Output {
         }
     }
 
+    pub const fn is_csv(&self) -> bool {
+        matches!(self.sink, Sink::Cells(_))
+    }
+
     /// Makes it complete, and gives it its name.
     ///
     /// # Errors

@@ -102,8 +102,9 @@ instance must be open: give the board a grace that reaches back to it, import, a
 
 Rows of an instance are jobs like others, and enter all instances of their board that their times fall in. Into a board that has \
 other windows, too, they are not imported, because they would set its entries of all or of the day to what they were then. \
---into-all-windows allows it, for a board that is to have nothing else. Rows of all enter the open instances of other windows in \
-any case: import all before anybody plays.
+--into-all-windows allows it, for a board that is to have nothing else. Rows of all enter the open instances of other windows, \
+too: import all before anybody plays. Where a member has another score in such an instance, nothing is imported \
+without --into-all-windows; --unchecked and --rows-only do not look.
 
 Scores of Redis are floating-point numbers. Whole numbers are imported exactly; fractions and infinities are, too, if the \
 board is there with a key of the type float, and are refused otherwise, unless --scale makes whole numbers of fractions. Ranks come out equal. Redis keeps no times, so equal scores are ordered by id, \
@@ -310,7 +311,8 @@ pub struct Args {
     #[arg(long, env = "RANKTREE_ROWS_ONLY", action = ArgAction::SetTrue)]
     pub rows_only: bool,
 
-    /// Lets the rows of one instance change every other window of their board that their times fall in
+    /// Lets the rows of one instance, or of all, change every other window of their board that their times
+    /// fall in
     #[arg(long, env = "RANKTREE_INTO_ALL_WINDOWS", action = ArgAction::SetTrue, conflicts_with = "rows_only")]
     pub into_all_windows: bool,
 

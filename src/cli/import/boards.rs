@@ -7,11 +7,12 @@ use std::sync::Arc;
 use crate::board::{Key, KeyType};
 use crate::cli::board_line::BoardLine;
 use crate::cli::import::ImportError;
+use crate::cli::import::in_use::InUse;
 use crate::cli::import::read::{RejectedLine, Row, advice};
 use crate::cli::import::send::{BoardFacts, Connection, KeyFacts};
 use crate::cli::import::tally::Tally;
 use crate::job::{Job, Op, RejectCode, Targets};
-use crate::types::{Number, Score, Timestamp};
+use crate::types::{BoardName, Number, Score, Timestamp};
 use crate::wire::{BoardNames, decode_plain, decode_strictly};
 
 /// A time that is so far after its message's is rejected.
@@ -49,8 +50,10 @@ pub struct Making {
     pub key_names: Vec<String>,
     /// What files say of boards is passed over.
     pub rows_only: bool,
-    /// Rows of one instance may change other windows of their board.
+    /// Rows of one window may change other windows of their board.
     pub into_all_windows: bool,
+    /// Rows before the first one that is read were sent already.
+    pub goes_on: bool,
     /// Nothing is to be sent.
     pub is_dry: bool,
     /// Rows are for members who have no entry.
@@ -90,6 +93,7 @@ pub struct Boards<'a> {
     names: BoardNames,
     /// A board is not there, and nobody makes it.
     has_unmade: bool,
+    in_use: InUse,
     now: Timestamp,
     /// As far ahead as the time of a row may be.
     latest: Timestamp,
@@ -121,6 +125,7 @@ impl<'a> Boards<'a> {
             last: None,
             names: BoardNames::default(),
             has_unmade: false,
+            in_use: InUse::default(),
             now: time(now),
             latest: time(now + FUTURE_MICROS),
         }
@@ -142,17 +147,21 @@ impl<'a> Boards<'a> {
         if line.instance.is_some() && self.making.drops_times {
             return Err(ImportError::InstanceTimes);
         }
+        let making = self.making;
+        let facts = BoardFacts::of_file(line);
         if !self.is_sent
             && let Some(connection) = &self.connection
         {
-            connection.agrees(line, !self.making.is_dry, self.making.into_all_windows)?;
+            let in_use = connection.agrees(line, !making.is_dry, making.into_all_windows)?;
+            if !making.goes_on && !making.if_absent {
+                self.in_use.add(&line.board, facts.keys.clone().unwrap_or_default(), in_use);
+            }
         }
         if !self.making.order.is_empty() {
             return Err(ImportError::OrderOfExport);
         }
         // What was known of it is of before.
         self.last = None;
-        let facts = BoardFacts::of_file(line);
         let board = Board { facts, is_described: true, keys: 0, is_named: false };
         self.known.insert(line.board.as_str().into(), board);
         Ok(())
@@ -314,7 +323,7 @@ impl<'a> Boards<'a> {
 
     fn keys_of(&mut self, board: &str, job: &str) -> Option<usize> {
         let job = self.decoded(job).ok()?;
-        scores(&job).find(|(name, _)| *name == board).map(|(_, score)| score.keys().len())
+        scores(&job).find(|(name, _)| name.as_str() == board).map(|(_, score)| score.keys().len())
     }
 
     /// What the service would say of the row, as far as that is known before.
@@ -344,6 +353,7 @@ impl<'a> Boards<'a> {
             );
         }
         for (board, score) in scores(&job) {
+            let board = board.as_str();
             let known = self.known.get(board);
             if let Some(why) = known.and_then(|known| unlike_double(board, known, score)) {
                 return refused(RejectCode::BadScore, why);
@@ -407,6 +417,29 @@ impl<'a> Boards<'a> {
         None
     }
 
+    /// Looks whether the row would replace what its member has in an instance that is in use.
+    ///
+    /// # Errors
+    /// When it does; when the service cannot be reached.
+    pub fn compare(&mut self, row: &Row) -> Result<(), ImportError> {
+        if self.in_use.is_empty() {
+            return Ok(());
+        }
+        let (Ok(job), Some(connection)) = (self.decoded(&row.job), &self.connection) else { return Ok(()) };
+        scores(&job).try_for_each(|(board, score)| {
+            let at = job.at.unwrap_or(self.now);
+            self.in_use.compare(connection, board, at, job.member.as_str(), score)
+        })
+    }
+
+    /// The same for what is left behind the last row.
+    ///
+    /// # Errors
+    /// As [`Boards::compare`].
+    pub fn compare_rest(&mut self) -> Result<(), ImportError> {
+        self.connection.as_ref().map_or(Ok(()), |connection| self.in_use.compare_rest(connection))
+    }
+
     /// Whether a board is not there, and is made neither by the import nor by a job.
     fn is_made_by_nobody(&self, board: &str) -> bool {
         self.known.get(board).is_some_and(|Board { facts, is_described, keys, .. }| {
@@ -436,12 +469,12 @@ impl<'a> Boards<'a> {
     }
 }
 
-fn scores(job: &Job) -> impl Iterator<Item = (&str, &Score)> {
+fn scores(job: &Job) -> impl Iterator<Item = (&BoardName, &Score)> {
     let boards: &[_] = match &job.targets {
         Targets::Boards(boards) => boards,
         Targets::EveryBoard | Targets::Profile(_) => &[],
     };
-    boards.iter().filter_map(|(board, score)| Some((board.as_str(), score.as_ref()?)))
+    boards.iter().filter_map(|(board, score)| Some((board, score.as_ref()?)))
 }
 
 /// Why a score would become another one on a board of doubles.

@@ -303,6 +303,12 @@ pub enum ImportError {
          it, where they may rank differently"
     )]
     Board { to: String, board: String, reason: String },
+    #[error(
+        "the rows are of all times, and those whose time falls into {instance} of board {board} would replace what members have \
+         there: {member} has {has}. --board NAME imports them into another board; --into-all-windows lets them \
+         change every window that is open at their times"
+    )]
+    WindowInUse { to: String, board: String, instance: String, member: String, has: String },
     #[error("the rows of {instance} cannot go into the board {board} of {to}: {reason}")]
     Instance { to: String, board: String, instance: String, reason: String },
     #[error("the answer of {to} is not that of a ranktree service: {reason}")]

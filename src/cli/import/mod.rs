@@ -12,6 +12,7 @@ mod args;
 mod boards;
 mod clock;
 mod error;
+mod in_use;
 mod open_windows;
 mod progress;
 mod read;
@@ -63,6 +64,7 @@ pub fn run(args: &Args) -> Result<ExitCode, ImportError> {
         key_names,
         rows_only: args.rows_only,
         into_all_windows: args.into_all_windows,
+        goes_on: args.from_line > 1,
         is_dry: args.dry_run,
         if_absent: args.if_absent,
         drops_times: rules.columns.of(&Field::At) == Asked::Off,
@@ -187,6 +189,7 @@ fn check_rows(
                 let adds = row.adds;
                 boards.note(&mut row)?;
                 let refusal = boards.refusal(&row);
+                boards.compare(&row)?;
                 match refusal {
                     // Here it is known which option helps; the service would refuse it without.
                     Some(line) if !row.is_repeat => {
@@ -225,6 +228,7 @@ fn check_rows(
             }
         }
     }
+    boards.compare_rest()?;
     repeats.tell(tally);
     Ok(boards.into_known())
 }

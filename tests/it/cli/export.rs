@@ -198,7 +198,8 @@ fn an_export_keeps_versions_and_who_is_hidden() {
     let data_dir = path("source");
     let data_dir = data_dir.to_str().expect("it is UTF-8");
     export(&["--data-dir", data_dir], &path("stopped.ndjson"));
-    export(&["--data-dir", data_dir], &path("stopped.csv"));
+    let said = export(&["--data-dir", data_dir], &path("stopped.csv"));
+    assert!(said.contains("of these, 2 are hidden on all boards"), "{said}");
     assert_eq!(all_lines(&path("live.ndjson")), all_lines(&path("stopped.ndjson")));
     for file in ["live.ndjson", "stopped.ndjson", "stopped.csv"] {
         let target = Node::shards(2).start();

@@ -271,3 +271,56 @@ fn an_import_refuses_a_board_that_is_defined_differently_or_that_its_token_may_n
     }
     assert_eq!(client.get("/v1/boards/arena").1["keep"], 7);
 }
+
+#[test]
+fn what_members_have_in_a_running_window_is_not_replaced_by_scores_of_all_times() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let service = Node::shards(2).start();
+    let client = service.client();
+    let send = |jobs: Value| assert_eq!(client.post("/v1/jobs?wait=applied", &jobs).0, 200);
+    // The first season, which is of a year, began long before the score of all times was enough.
+    let begin = jiff::Timestamp::now() - jiff::SignedDuration::from_hours(24 * 30);
+    let season = json!({"starts": begin.to_string(), "every": "365d"});
+    let definition = json!({"policy": "incr", "windows": ["all", "season"], "season": season, "grace": "1d"});
+    assert_eq!(client.put("/v1/boards/pts", &definition).0, 201);
+    let before = jiff::Timestamp::now() - jiff::SignedDuration::from_hours(24 * 60);
+    send(json!([{"board": "pts", "member": "ann", "score": 60, "at": before.to_string()},
+        {"board": "pts", "member": "ann", "score": 30}, {"board": "pts", "member": "bob", "score": 20},
+        {"board": "pts", "member": "cid", "score": 5}]));
+    let tops = || ["all", "season"].map(|window| scores(&client, "pts", window));
+    let expect = tops();
+    assert_eq!(expect[1], [("ann".to_owned(), 30), ("bob".to_owned(), 20), ("cid".to_owned(), 5)]);
+    for file in ["pts.ndjson", "pts.csv"] {
+        let file = folder.path().join(file).to_str().expect("UTF-8").to_owned();
+        let (code, said) = run(&["export", "--board", "pts", "--url", service.base(), "--output", &file], "");
+        assert_eq!(code, Some(0), "{said}");
+        let import = |extra: &[&str]| run(&[&["import", &file, "--url", service.base()], extra].concat(), "");
+        for extra in [&[][..], &["--dry-run"], &["--op", "best"]] {
+            let (code, said) = import(extra);
+            let is_told = said.contains("s1 of board pts") && said.contains("ann has 30");
+            assert!(code == Some(2) && is_told && said.contains("--into-all-windows"), "{said}");
+            assert_eq!(tops(), expect, "{extra:?}");
+        }
+        // Into a new board, and twice: a second import changes nothing.
+        for _ in 0..2 {
+            let (code, said) = import(&["--board", &format!("copy-of-{}", &file[file.len() - 3..])]);
+            assert_eq!(code, Some(0), "{said}");
+        }
+    }
+    let file = folder.path().join("pts.csv").to_str().expect("UTF-8").to_owned();
+    let (code, said) = run(&["import", &file, "--url", service.base(), "--into-all-windows"], "");
+    assert_eq!(code, Some(0), "{said}");
+    assert_eq!(tops(), [expect[0].clone(), expect[0].clone()]);
+    // Who is not in the season has nothing there to lose.
+    send(json!([{"board": "pts", "member": "ann", "op": "remove"}]));
+    let (code, said) = run(&["import", &file, "--url", service.base()], "");
+    assert_eq!(code, Some(0), "{said}");
+}
+
+fn scores(client: &Client, board: &str, window: &str) -> Vec<(String, i64)> {
+    let (status, page) = client.get(&format!("/v1/boards/{board}/top?window={window}"));
+    assert_eq!(status, 200, "{page}");
+    let entries = page["entries"].as_array().expect("a page").iter();
+    let score = |entry: &Value| entry["score"].as_i64().expect("an integer");
+    entries.map(|entry| (entry["member"].as_str().expect("an id").to_owned(), score(entry))).collect()
+}

@@ -51,6 +51,17 @@ impl Field {
             Self::ProfilePart(name) => format!("profile.{name}"),
         }
     }
+
+    /// The first of the sample's cells because of which the field is not read unasked. Where most are times,
+    /// they are, and the row of a mistyped one is refused: left out, all would count as of now.
+    ///
+    /// # Arguments
+    /// `cells`: each with whether it fits.
+    pub fn unfit<T>(&self, cells: impl Iterator<Item = (bool, T)>) -> Option<T> {
+        let (fits, others): (Vec<_>, Vec<_>) = cells.partition(|(fits, _)| *fits);
+        let are_times = *self == Self::At && fits.len() > others.len();
+        others.into_iter().next().map(|(_, cell)| cell).filter(|_| !are_times)
+    }
 }
 
 /// What `--column` says of a field.

@@ -228,12 +228,12 @@ impl Header<'_> {
             Asked::No => field.name(),
         };
         let Some(column) = self.column(&name)? else { return Ok(None) };
-        let unfit = self.sample.iter().find_map(|(line, _, record)| {
+        let unfit = field.unfit(self.sample.iter().filter_map(|(line, _, record)| {
             let text = String::from_utf8_lossy(record.get(column).unwrap_or_default());
             let text = text.trim();
             let is_blank = text.is_empty() || self.rules.blanks.iter().any(|blank| blank.trim() == text);
-            (!is_blank && !fits(text)).then(|| (*line, quoted(text)))
-        });
+            (!is_blank).then(|| (fits(text), (*line, quoted(text))))
+        }));
         let Some((line, text)) = unfit.filter(|_| !self.is_exported) else { return Ok(Some(column)) };
         let found = self.names.get(column).map_or("", String::as_str);
         left.push(format!(

@@ -301,6 +301,21 @@ fn what_is_read_is_told_with_why_and_columns_that_do_not_fit_are_not_read() {
             format!("The column \"{column}\" is not read as {column}, because line 2 has \"{cell}\"");
         assert!(told.contains(&expect) && told.contains(&format!("--column {column}={column}")), "{told}");
     }
+    // A mistyped time among others, or a word among words.
+    let times = |cells: [&str; 3]| {
+        let rows = cells.map(|cell| format!("b,m,1,{cell}\n"));
+        note(&format!("board,member,score,at\n{}", rows.concat()), &[])
+    };
+    for mistyped in ["0206-11-07", "soon"] {
+        for cells in [
+            [mistyped, "2026-11-06", "2026-11-08"],
+            ["2026-11-06", "", ""],
+            ["2026-11-06", "2026-11-07", mistyped],
+        ] {
+            assert!(times(cells).ends_with("at from \"at\" (its name)"), "{cells:?}");
+        }
+        assert!(times([mistyped, "", "2026-11-06"]).contains("is not read as at, because line 2 has"));
+    }
     let text = "board,member,score,version\nb,m,1,7\n";
     assert!(note(text, &[]).contains("version from \"version\" (its name)"));
     assert!(note(text, &["version="]).ends_with("columns that are not read: version"));

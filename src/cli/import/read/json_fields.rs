@@ -51,11 +51,11 @@ impl Fields {
         let is_there = |path: &str| sample.iter().any(|(_, text)| lookup(text, path).is_some());
         let mut fitting = |field: &Field, fits: &dyn Fn(&str) -> bool| {
             let (path, is_asked) = of(field)?;
-            let unfit = sample.iter().find_map(|(line, text)| {
-                let value = lookup(text, &path)?;
+            let unfit = field.unfit(sample.iter().filter_map(|(line, text)| {
+                let value = lookup(text, &path).filter(|value| *value != "null")?;
                 let text = scalar(value).map_or_else(|| Cow::Borrowed(value), |(text, _)| text);
-                (value != "null" && !fits(&text)).then(|| (*line, shown(&text)))
-            });
+                Some((fits(&text), (*line, shown(&text))))
+            }));
             let name = field.name();
             // How times are written was said of times that are to be read.
             let is_said = *field == Field::At && !rules.times.is_plain();

@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 use ureq::http::StatusCode;
 
 use crate::cli::client::with_advice;
-use crate::window::Instance;
+use crate::types::Timestamp;
+use crate::window::{Instance, Span, Window};
 
 /// An answer to jobs, or an `application/problem+json` about them, as far as it matters here.
 #[derive(Deserialize, Default)]
@@ -42,6 +43,21 @@ pub struct Answer {
     kind: Option<Value>,
     /// By window.
     pub instances: Option<Value>,
+    /// Of members that were looked up.
+    #[serde(default)]
+    pub entries: Vec<Entry>,
+}
+
+/// An instance that takes jobs.
+pub struct OpenInstance {
+    pub name: String,
+    pub span: Span,
+}
+
+#[derive(Deserialize)]
+pub struct Entry {
+    pub member: String,
+    pub score: Value,
 }
 
 #[derive(Deserialize)]
@@ -137,6 +153,21 @@ impl Answer {
         let name = instance.to_string();
         let listed = self.instances.as_ref()?.get(instance.window.name())?.as_array()?;
         listed.iter().find(|listed| listed.get("name").and_then(Value::as_str) == Some(&name))
+    }
+
+    /// Instances of windows other than `all` that are open and have entries.
+    pub fn in_use(&self) -> Vec<OpenInstance> {
+        let windows = self.instances.as_ref().and_then(Value::as_object).into_iter().flatten();
+        let listed = windows.filter(|(window, _)| *window != Window::All.name());
+        let in_use = |listed: &Value| {
+            let time = |name: &str| Timestamp::parse(listed.get(name)?.as_str()?).ok();
+            let has_entries = listed.get("total").and_then(Value::as_u64).is_some_and(|total| total > 0);
+            let is_open = listed.get("open") == Some(&Value::Bool(true));
+            let span = Span { begin: time("begin")?, end: time("end") };
+            let name = listed.get("name")?.as_str()?.to_owned();
+            (is_open && has_entries).then_some(OpenInstance { name, span })
+        };
+        listed.filter_map(|(_, listed)| listed.as_array()).flatten().filter_map(in_use).collect()
     }
 
     /// For people, as short as it can be.

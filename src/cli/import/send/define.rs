@@ -6,7 +6,7 @@ use ureq::http::StatusCode;
 use crate::cli::board_line::{BoardLine, ExportedInstance};
 use crate::cli::import::ImportError;
 use crate::cli::import::archive::{Archive, archive, ends_in_archive};
-use crate::cli::import::send::answer::Answer;
+use crate::cli::import::send::answer::{Answer, OpenInstance};
 use crate::cli::import::send::connection::Connection;
 use crate::cli::import::send::retries::{Ended, Retries, until_answered};
 use crate::types::{BoardName, Timestamp};
@@ -124,7 +124,8 @@ impl Connection<'_> {
         Ok(())
     }
 
-    /// Looks whether the board of a file can be used, before any row of any board is sent.
+    /// Looks whether the board of a file can be used, before any row of any board is sent. Returns instances
+    /// that rows of `all` would enter, too, unless they may.
     ///
     /// # Arguments
     /// - `may_ask`: whether the service may be asked by a request to define the board, which it refuses.
@@ -133,15 +134,21 @@ impl Connection<'_> {
     /// # Errors
     /// When the board is there and ranks otherwise; when rows of one instance would not be of that one, or
     /// would change others.
-    pub fn agrees(&self, line: &BoardLine, may_ask: bool, into_all_windows: bool) -> Result<(), ImportError> {
+    pub fn agrees(
+        &self,
+        line: &BoardLine,
+        may_ask: bool,
+        into_all_windows: bool,
+    ) -> Result<Vec<OpenInstance>, ImportError> {
         if let Some(rows_of) = line.instance {
-            return self.place_of_instance(line, rows_of, into_all_windows).map(drop);
+            return self.place_of_instance(line, rows_of, into_all_windows).map(|_| Vec::new());
         }
         let (status, found) =
             self.ask_for_board(&line.board, "", |reason| self.refused(&line.board, reason))?;
+        let in_use = if into_all_windows { Vec::new() } else { found.in_use() };
         let found = found.definition();
         if status != StatusCode::OK || line.is_met_by(&found) {
-            return Ok(());
+            return Ok(in_use);
         }
         Err(self.differs(line, &found, may_ask))
     }

@@ -1,5 +1,7 @@
 //! What a board is, as far as rows must know before they are sent; and the board that an import makes.
 
+use std::collections::HashSet;
+
 use serde_json::{Value, json};
 use ureq::http::StatusCode;
 
@@ -7,6 +9,7 @@ use crate::board::{Key, KeyType};
 use crate::cli::board_line::BoardLine;
 use crate::cli::import::ImportError;
 use crate::cli::import::open_windows::OpenWindows;
+use crate::cli::import::send::answer::Entry;
 use crate::cli::import::send::connection::Connection;
 use crate::cli::import::send::retries::{Ended, Retries, until_answered};
 use crate::types::BoardName;
@@ -76,6 +79,27 @@ impl Connection<'_> {
                     OpenWindows::of_board(&answer.definition().to_string(), &name, answer.instances.as_ref())
                 }),
             }),
+            Ended::OutcomeUnknown { reason } => Err(self.service.not_understood(reason)),
+            Ended::Permanent { reason } => {
+                Err(ImportError::Unusable { to: self.client.base().to_owned(), reason })
+            }
+        }
+    }
+
+    /// The entries of members in an instance. What the service does not show, nobody has.
+    ///
+    /// # Errors
+    /// When the service cannot be reached.
+    pub fn entries_of(
+        &self,
+        board: &BoardName,
+        instance: &str,
+        members: &HashSet<&str>,
+    ) -> Result<Vec<Entry>, ImportError> {
+        let url = format!("{}/members:lookup?window={instance}", self.board_url(board.as_str()));
+        let body = json!({ "members": members }).to_string();
+        match until_answered(|| self.client.post(&url, &body), true, &mut Retries::new(self.service))? {
+            Ended::Answered(_, answer) => Ok(answer.entries),
             Ended::OutcomeUnknown { reason } => Err(self.service.not_understood(reason)),
             Ended::Permanent { reason } => {
                 Err(ImportError::Unusable { to: self.client.base().to_owned(), reason })

@@ -11,6 +11,7 @@ mod pending;
 mod retries;
 mod service;
 
+pub use answer::OpenInstance;
 pub use batch::{Batch, Lane};
 pub use connection::Connection;
 pub use define::ToFinish;
