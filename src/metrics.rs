@@ -291,6 +291,9 @@ pub const STREAM_PURGED_MESSAGES_TOTAL: &str = "ranktree_stream_purged_messages_
 pub const STREAM_PURGED_EARLY_MESSAGES_TOTAL: &str = "ranktree_stream_purged_early_messages_total";
 /// Gauge, nodes, by version: those that are alive, this one among them; with NATS only.
 pub const NODES: &str = "ranktree_nodes";
+/// Gauge, seconds: how far the node's clock is ahead of the NATS server's, negative if it is behind, and 0
+/// within a second; with NATS only.
+pub const CLOCK_SKEW_SECONDS: &str = "ranktree_clock_skew_seconds";
 /// Gauge, seconds, by node: since something was last heard of it; with NATS only. At most 64 nodes.
 pub const NODE_SILENT_SECONDS: &str = "ranktree_node_silent_seconds";
 /// Gauges, nodes, by shard: those that own it and are not forgotten, and those of them on which it is live;
@@ -502,6 +505,11 @@ pub fn describe_streams() {
         "Messages among them that were within the duplicate window, and were purged because the stream was filling up"
     );
     describe_gauge!(NODES, Unit::Count, "Nodes on the same streams that are alive, by version");
+    describe_gauge!(
+        CLOCK_SKEW_SECONDS,
+        Unit::Seconds,
+        "How far the node's clock is ahead of the NATS server's, negative if behind; 0 within a second"
+    );
     describe_gauge!(
         NODE_SILENT_SECONDS,
         Unit::Seconds,

@@ -25,6 +25,13 @@ exec "$here"/lib/ld-linux-*.so.* --library-path "$here/lib" "$here/program/valke
 """
 
 
+# Tests preload the library themselves. This shows that it can be.
+FAKETIME = """#!/bin/sh
+here=$(dirname "$(readlink -f "$0")")
+LD_PRELOAD=$here/libfaketime.so.1 FAKETIME=+1d date
+"""
+
+
 @dataclass(frozen=True)
 class Tool:
     name: str
@@ -141,6 +148,17 @@ TABLE = (
         ),
         programs=("valgrind",), look=in_path("valgrind"), groups=TEST, optional=True,
         by_hand={"dnf": "As root: dnf install valgrind", "pacman": "As root: pacman -S valgrind"},
+    ),
+    Tool(
+        "faketime", "tests of clocks that are wrong",
+        Unpacked(
+            "libfaketime",
+            files={"usr/lib/*-linux-gnu/faketime/libfaketime.so.1": ""},
+            scripts={"faketime": FAKETIME},
+        ),
+        programs=("faketime",), look=file("/usr/lib/*/faketime/libfaketime.so.1"), groups=TEST,
+        optional=True,
+        by_hand={"dnf": "As root: dnf install libfaketime", "pacman": "As root: pacman -S libfaketime"},
     ),
     Tool(
         "compose", "checks of the docker-compose files",

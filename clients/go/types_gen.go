@@ -1210,8 +1210,9 @@ type Status struct {
 	// the limit, it must fall below half of it.
 	Ready bool `json:"ready"`
 	// A shard's stream is full or nearly full or was changed, the stream of rejects is gone, files of a
-	// shard are damaged, its time is far ahead of the node's clock, or jobs have waited over a minute for
-	// their board; its `stream` or `damage`, or `/readyz`, says why.
+	// shard are damaged, its time is far ahead of the node's clock, the node's clock is over a second from
+	// the NATS server's, or jobs have waited over a minute for their board; its `stream` or `damage`, or
+	// `/readyz`, says why.
 	Degraded bool `json:"degraded"`
 	// Whether a job for a board that does not exist creates it; `--no-auto-create` rejects it.
 	AutoCreate bool `json:"auto_create"`

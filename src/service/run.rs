@@ -103,7 +103,9 @@ pub async fn run(
         Some(questions) if !has_all(&layout, &shards) => Some(questions.ask_all(layout.shards).await?),
         _ => None,
     };
-    let node = Arc::new(node_of(&layout, shards, other_owners.clone(), answering.as_deref()));
+    let node = node_of(&layout, shards, other_owners.clone(), answering.as_deref());
+    let clock = peers.as_ref().map(|peers| Arc::clone(&peers.clock)).unwrap_or_default();
+    let node = Arc::new(node.stamped_by(clock));
     // Setting the streams up has waited for NATS already; a second wait would bring nothing.
     let are_set_up = streams.as_ref().is_none_or(|streams| streams.are_set_up);
     let (catch_up_timeout, boards_timeout) =

@@ -1581,8 +1581,9 @@ namespace Ranktree
         [JsonProperty("ready")] public bool Ready { get; set; }
         /// <summary>
         /// A shard's stream is full or nearly full or was changed, the stream of rejects is gone, files of
-        /// a shard are damaged, its time is far ahead of the node's clock, or jobs have waited over a
-        /// minute for their board; its `stream` or `damage`, or `/readyz`, says why.
+        /// a shard are damaged, its time is far ahead of the node's clock, the node's clock is over a
+        /// second from the NATS server's, or jobs have waited over a minute for their board; its `stream`
+        /// or `damage`, or `/readyz`, says why.
         /// </summary>
         [JsonProperty("degraded")] public bool Degraded { get; set; }
         /// <summary>

@@ -1254,7 +1254,7 @@ export interface components {
             version: string;
             /** @description Every shard that the node owns is live, and its lag is under the limit; after the lag has exceeded the limit, it must fall below half of it. */
             ready: boolean;
-            /** @description A shard's stream is full or nearly full or was changed, the stream of rejects is gone, files of a shard are damaged, its time is far ahead of the node's clock, or jobs have waited over a minute for their board; its `stream` or `damage`, or `/readyz`, says why. */
+            /** @description A shard's stream is full or nearly full or was changed, the stream of rejects is gone, files of a shard are damaged, its time is far ahead of the node's clock, the node's clock is over a second from the NATS server's, or jobs have waited over a minute for their board; its `stream` or `damage`, or `/readyz`, says why. */
             degraded: boolean;
             /** @description Whether a job for a board that does not exist creates it; `--no-auto-create` rejects it. */
             auto_create: boolean;

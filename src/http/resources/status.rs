@@ -23,7 +23,8 @@ pub async fn get(call: Box<Call>) -> Result<Reply, Problem> {
         let is_degraded = shards_with_troubled_queues(&call.api).next().is_some()
             || damaged(&call.api).next().is_some()
             || far_ahead(&call.api).next().is_some()
-            || with_long_waits(&call.api).next().is_some();
+            || with_long_waits(&call.api).next().is_some()
+            || call.api.operations.node.clock.skew().is_some();
         object.bool("degraded", is_degraded);
         object.bool("auto_create", call.api.operations.registry.creates_boards());
         let others = call.api.operations.other_nodes();
