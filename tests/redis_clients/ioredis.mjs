@@ -43,11 +43,13 @@ async function comesBack(client) {
   assert.equal(await client.zscore("kept", "ann"), "1");
 }
 
-const client = new Redis({ port, password: token });
-await plays(client);
-await pipelines(client);
-await comesBack(client);
-client.disconnect();
+for (const options of [{}, { protocol: 2 }]) {
+  const client = new Redis({ port, password: token, ...options });
+  await plays(client);
+  await pipelines(client);
+  await comesBack(client);
+  client.disconnect();
+}
 
 const together = new Redis(`redis://game:${token}@127.0.0.1:${port}/0`, { enableAutoPipelining: true });
 await Promise.all(Array.from({ length: 100 }, (_, n) => together.zadd("many", n, `p${n}`)));

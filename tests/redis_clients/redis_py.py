@@ -20,11 +20,11 @@ def pairs(reply):
     return [tuple(pair) for pair in reply]
 
 
-def refused(error, action):
+def refused(error, words, action):
     try:
         got = action()
     except error as refusal:
-        return str(refusal)
+        return check(words in str(refusal), True)
     raise SystemExit(f"got {got!r}, expected {error.__name__}")
 
 
@@ -58,7 +58,7 @@ def pipelines(client):
     # The default is a transaction.
     with client.pipeline() as pipe:
         check(pipe.zincrby("arena", 1, "p0").zrem("arena", "p1").zcard("arena").execute(), [1.0, 1, 999])
-        check("unknown command" in refused(redis.ResponseError, pipe.zadd("arena", {"p0": 5}).get("arena").execute), True)
+        refused(redis.ResponseError, "unknown command", pipe.zadd("arena", {"p0": 5}).get("arena").execute)
     check(client.zscore("arena", "p0"), 1.0)
 
 
@@ -85,8 +85,8 @@ for options in ({}, {"protocol": 2}, {"protocol": 3}):
         comes_back(connected)
 with redis.Redis.from_url(f"redis://game:{TOKEN}@127.0.0.1:{PORT}/0?decode_responses=True") as connected:
     plays(connected)
-refused(redis.AuthenticationError, redis.Redis(port=PORT, password="wrong").ping)
-refused(redis.AuthenticationError, redis.Redis(port=PORT).ping)
-check("unknown command" in refused(redis.ResponseError, lambda: redis.Redis(port=PORT, password=TOKEN).get("arena")), True)
+refused(redis.AuthenticationError, "", redis.Redis(port=PORT, password="wrong").ping)
+refused(redis.AuthenticationError, "", redis.Redis(port=PORT).ping)
+refused(redis.ResponseError, "unknown command", lambda: redis.Redis(port=PORT, password=TOKEN).get("arena"))
 asyncio.run(plays_asynchronously())
 print(f"redis-py {redis.__version__} works")

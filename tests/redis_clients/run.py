@@ -26,7 +26,8 @@ class Service:
 
     def __init__(self, program, folder):
         self.program, self.folder = program, folder
-        made = subprocess.run([program, "token", "new", "--scope", "admin", "--name", "game"], capture_output=True, text=True)
+        new = [program, "token", "new", "--scope", "admin", "--name", "game"]
+        made = subprocess.run(new, capture_output=True, text=True, check=True)
         self.token = re.search(r"\brkt_\S+", made.stderr)[0]
         (folder / "tokens.toml").write_text(made.stdout)
         self.port = 0
@@ -78,7 +79,7 @@ def tries(command, service):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--ranktree", default="bin/ranktree", help="the program to test")
-    parser.add_argument("--cache", type=Path, required=True, help="folder with the libraries: python/, a virtual environment, and node/")
+    parser.add_argument("--cache", type=Path, required=True, help="folder with the libraries, in python/ and node/")
     parser.add_argument("--node", help="the program node; without it, clients that need it are left out")
     parser.add_argument("--only", help="the name of one client")
     options = parser.parse_args()

@@ -47,7 +47,7 @@ class Class:
 
     def __init__(self, line):
         self.name, run, counted, self.why = (part.strip() for part in line.split("|"))
-        self.is_run, self.is_counted = run == "run", counted == "counted"
+        self.is_run, self.counted = run == "run", counted
         self.patterns = []
 
 
@@ -83,8 +83,8 @@ def running(command, log, ready):
 
 
 def addresses(log):
-    found = re.search(r"Redis' protocol on 127\.0\.0\.1:(\d+)", log), re.search(r"^listening on (http://\S+)", log, re.M)
-    return (int(found[0][1]), found[1][1]) if all(found) else None
+    port, http = re.search(r"Redis' protocol on 127\.0\.0\.1:(\d+)", log), re.search(r"^listening on (\S+)", log, re.M)
+    return (int(port[1]), http[1]) if port and http else None
 
 
 @contextlib.contextmanager
@@ -103,8 +103,8 @@ def run_suite(options, place, classes, folder):
     """The outcomes of all tests, in their order, and what the harness printed."""
     flags, with_nats, harness_flags = PLACES[place]
     skipped = folder / "skipped"
-    globs = [glob for one in classes if not one.is_run or options.only_expected for glob in one.patterns]
-    skipped.write_text("".join(f"/^{fnmatch_as_regex(glob)}$\n" for glob in globs))
+    globs = [glob for one in classes if not one.is_run for glob in one.patterns]
+    skipped.write_text("".join(f"/^{as_regex(glob)}$\n" for glob in globs))
     with service(options, flags, with_nats, folder) as (port, http):
         between = proxy.Proxy(("127.0.0.1", port), http, "--force-resp3" in harness_flags)
         command = [
@@ -121,7 +121,7 @@ def run_suite(options, place, classes, folder):
     return [(found[2], found[1]) for line in ran.splitlines() if (found := LINE.match(line))], ran
 
 
-def fnmatch_as_regex(glob):
+def as_regex(glob):
     return "".join(".*" if letter == "*" else "\\" * (not letter.isalnum()) + letter for letter in glob)
 
 
@@ -131,29 +131,25 @@ def free_port():
         return listener.getsockname()[1] + 32
 
 
-def judge(test, outcome, classes):
-    """What the table says of it, whether it is as expected, and its class."""
-    left_out = class_of(test, classes)
+def said(outcome, left_out):
+    """What the table says of a test."""
     if outcome == "ok":
-        return ("passed, and is left out" if left_out else "passed"), True, left_out
-    if left_out:
-        return f"left out: {left_out.name}", True, left_out
-    return "FAILED" if outcome == "err" else "NOT RUN", False, None
+        return "passed"
+    return f"left out: {left_out.name}" if left_out else {"err": "FAILED"}.get(outcome, "NOT RUN")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--suite", type=Path, required=True, help="folder of Valkey's sources, or of their tests/ alone")
+    parser.add_argument("--suite", type=Path, required=True, help="folder that has Valkey's tests/")
     parser.add_argument("--ranktree", default="bin/ranktree", help="the program to test")
     parser.add_argument("--nats-server", default="nats-server")
     parser.add_argument("--place", action="append", choices=PLACES, help="where; the default is at each")
-    parser.add_argument("--only-expected", action="store_true", help="do not run what is left out")
     parser.add_argument("--verbose", action="store_true", help="print what the harness prints")
     parser.add_argument("harness", nargs="*", help="after --: flags of the harness, such as --accurate")
     options = parser.parse_args()
     classes = read_classes(HERE / "left_out.txt")
 
-    places, table, unexpected, tidy = options.place or list(PLACES), {}, [], set()
+    places, table, unexpected = options.place or list(PLACES), {}, []
     for place in places:
         with tempfile.TemporaryDirectory(prefix="ranktree-suite-") as folder:
             results, output = run_suite(options, place, classes, Path(folder))
@@ -161,19 +157,19 @@ def main():
             print(output)
         seen = Counter()
         for test, outcome in results:
-            seen[test] += 1
-            said, as_expected, left_out = judge(test, outcome, classes)
+            left_out = class_of(test, classes)
             # Some names are there twice, once for each encoding.
-            table.setdefault((test, seen[test]), {})[place] = (said, left_out)
-            if not as_expected:
+            seen[test] += 1
+            table.setdefault((test, seen[test]), {})[place] = (outcome, left_out)
+            if outcome != "ok" and left_out is None:
                 unexpected.append(f"{place}: {test}\n{reason(test, output)}")
-            if outcome == "ok" and left_out:
-                tidy.add(test)
     show(table, places, classes)
-    for test in sorted(tidy):
-        print(f"passes, though left_out.txt has it: {test}")
+    for (test, _), row in table.items():
+        if any(left_out and outcome == "ok" for outcome, left_out in row.values()):
+            print(f"passes, though left_out.txt has it: {test}")
     if unexpected:
-        raise SystemExit("\nThese failed, or were not run, and left_out.txt does not have them:\n" + "\n".join(unexpected))
+        print("\nThese failed, or were not run, and left_out.txt does not have them:", *unexpected, sep="\n")
+        sys.exit(1)
 
 
 def reason(test, output):
@@ -184,22 +180,26 @@ def reason(test, output):
 
 def show(table, places, classes):
     for (test, _), row in table.items():
-        said = [row.get(place, ("not there", None))[0] for place in places]
-        print(f"{test}\n    " + ("; ".join(f"{p}: {s}" for p, s in zip(places, said)) if len(set(said)) > 1 else said[0]))
+        cells = [said(*row[place]) if place in row else "not there" for place in places]
+        same = len(set(cells)) == 1
+        print(f"{test}: " + (cells[0] if same else "; ".join(f"{place}: {cell}" for place, cell in zip(places, cells))))
     print()
     for place in places:
         column = [row[place] for row in table.values() if place in row]
-        passed = sum(said.startswith("passed") for said, _ in column)
-        counted = [said for said, left_out in column if left_out is None or left_out.is_counted]
-        of_counted = sum(said.startswith("passed") for said in counted)
-        names = Counter(left_out.name for said, left_out in column if left_out and not said.startswith("passed"))
-        print(f"{place}: {passed} of {len(column)} pass; of those that count, {of_counted} of {len(counted)}, "
-              f"{100 * of_counted / max(1, len(counted)):.1f} %")
+        print(f"{place}: {share(column)}")
+        for note, counts in (("", ("counted",)), (", with commands to come", ("counted", "not yet"))):
+            cells = [cell for cell in column if cell[1] is None or cell[1].counted in counts]
+            print(f"    of those that count{note}: {share(cells)}")
+        names = Counter(left_out.name for outcome, left_out in column if left_out and outcome != "ok")
         print("    left out: " + ", ".join(f"{name} {count}" for name, count in names.most_common()))
     print()
-    for name in dict.fromkeys(one.name for one in classes):
-        for why in dict.fromkeys(one.why for one in classes if one.name == name):
-            print(f"{name}: {why}")
+    for name, why in dict.fromkeys((one.name, one.why) for one in classes):
+        print(f"{name}: {why}")
+
+
+def share(cells):
+    passed = sum(outcome == "ok" for outcome, _ in cells)
+    return f"{passed} of {len(cells)} pass, {100 * passed / max(1, len(cells)):.1f} %"
 
 
 if __name__ == "__main__":
