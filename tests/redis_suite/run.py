@@ -15,6 +15,7 @@ import argparse
 import contextlib
 import fnmatch
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -147,6 +148,8 @@ def main():
     parser.add_argument("--verbose", action="store_true", help="print what the harness prints")
     parser.add_argument("harness", nargs="*", help="after --: flags of the harness, such as --accurate")
     options = parser.parse_args()
+    if not shutil.which("tclsh"):
+        raise SystemExit("tclsh is missing, which runs Valkey's tests. As root, on Debian or Ubuntu: apt-get install tcl")
     classes = read_classes(HERE / "left_out.txt")
 
     places, table, unexpected = options.place or list(PLACES), {}, []
