@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from ways import Apt, Cargo, Npm, Pip, Unpacked, Way, either, file, in_path, module, variable
+from ways import Apt, Cargo, Git, Npm, Pip, Unpacked, Way, either, file, in_path, module, variable
 
 # The first Debian that has docker-compose 2, and valkey. Its programs run on the one before as well.
 NEWER_DEBIAN = "trixie"
@@ -215,6 +215,13 @@ TABLE = (
         ),
         programs=("valkey-server",), look=in_path("valkey-server"),
         by_hand={"pacman": "As root: pacman -S valkey", "brew": "Run: brew install valkey"},
+    ),
+    Tool(
+        # Of 8.0.1.
+        "valkey-tests", "make redis-suite, which needs tclsh; VALKEY_TESTS may name a folder that has them",
+        Git("https://github.com/valkey-io/valkey", "4fbab5740bfef66918d6c2950dd2b3b4e07815a2", "tests"),
+        look=variable("VALKEY_TESTS"),
+        by_hand={"": "Name a folder of Valkey's sources in VALKEY_TESTS"},
     ),
     Tool("cargo-deny", "make deny", Cargo("cargo-deny", "0.20.2"), programs=("cargo-deny",)),
     Tool(
