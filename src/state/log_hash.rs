@@ -50,6 +50,8 @@ const ENTRY_TTL: u64 = u64::from_be_bytes(*b"entryttl");
 const CAPACITY: u64 = u64::from_be_bytes(*b"capacity");
 const MOVEMENT: u64 = u64::from_be_bytes(*b"movement");
 const TOP_K: u64 = u64::from_be_bytes(*b"top_k   ");
+const EXPIRES_AT: u64 = u64::from_be_bytes(*b"ends at\0");
+const EXPIRES_AFTER: u64 = u64::from_be_bytes(*b"ends aft");
 const FINAL_UNTIL: u64 = u64::from_be_bytes(*b"final\0\0\0");
 
 /// The hash of the current segment at one sequence.
@@ -233,6 +235,12 @@ impl LogHash {
         }
         if definition.is_top_k() {
             self.words(TOP_K, 0);
+        }
+        if let Some(at) = definition.expires_at {
+            self.words(EXPIRES_AT, at.as_micros().cast_unsigned());
+        }
+        if let Some(after) = definition.expires_after_micros {
+            self.words(EXPIRES_AFTER, after.cast_unsigned());
         }
     }
 }

@@ -36,6 +36,11 @@ pub struct DefinitionJson {
     capacity: Option<u64>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     movement: bool,
+    /// Microseconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    expires_at: Option<i64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    expires_after_micros: Option<i64>,
     /// Absent: `ranking`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     kind: Option<String>,
@@ -66,12 +71,15 @@ pub const DEFINITION_FORMAT_MAX: u32 = 2;
 /// The format of a definition: the first version of the format that has all of it.
 pub fn format_of(definition: &Definition) -> u32 {
     let Definition { seasons, grace_micros, entry_ttl_micros, final_until, capacity, .. } = definition;
+    let Definition { expires_at, expires_after_micros, .. } = definition;
     let is_plain = definition.has_only_all()
         && seasons.is_none()
         && *grace_micros == DEFAULT_GRACE_MICROS
         && entry_ttl_micros.is_none()
         && final_until.is_none()
-        && capacity.is_none();
+        && capacity.is_none()
+        && expires_at.is_none()
+        && expires_after_micros.is_none();
     if is_plain { 1 } else { DEFINITION_FORMAT_MAX }
 }
 
@@ -130,6 +138,8 @@ impl From<&Definition> for DefinitionJson {
             final_until: definition.final_until.map(Timestamp::as_micros),
             capacity: definition.capacity,
             movement: definition.movement,
+            expires_at: definition.expires_at.map(Timestamp::as_micros),
+            expires_after_micros: definition.expires_after_micros,
             kind: definition.is_top_k().then(|| definition.kind.name().to_owned()),
         }
     }
@@ -188,10 +198,11 @@ impl DefinitionJson {
             Some(seasons) => Some(seasons.read()?),
             None => None,
         };
-        let final_until = match self.final_until {
-            Some(micros) => Some(Timestamp::from_micros(micros).ok()?),
-            None => None,
+        let time = |micros: Option<i64>| match micros {
+            Some(micros) => Timestamp::from_micros(micros).ok().map(Some),
+            None => Some(None),
         };
+        let (final_until, expires_at) = (time(self.final_until)?, time(self.expires_at)?);
         let kind = match self.kind {
             Some(name) => [Kind::TopK].into_iter().find(|kind| kind.name() == name)?,
             None => Kind::Ranking,
@@ -210,6 +221,8 @@ impl DefinitionJson {
             final_until,
             capacity: self.capacity,
             movement: self.movement,
+            expires_at,
+            expires_after_micros: self.expires_after_micros,
         };
         definition.validate().ok()?;
         Some(definition)
@@ -246,6 +259,9 @@ mod tests {
             r#","entry_ttl_micros":86400000000"#,
         );
         check(&Definition { capacity: Some(100), ..plain.clone() }, 2, r#","capacity":100"#);
+        let ends =
+            Definition { expires_at: Some(at(7)), expires_after_micros: Some(1_000_000), ..plain.clone() };
+        check(&ends, 2, r#","expires_at":7,"expires_after_micros":1000000"#);
         let windows = vec![Window::Day, Window::All];
         check(
             &Definition { windows: windows.clone(), final_until: Some(at(7)), ..plain.clone() },
@@ -299,6 +315,8 @@ mod tests {
             r#","grace_micros":-1"#,
             r#","capacity":0"#,
             r#","final_until":-1"#,
+            r#","expires_at":-1"#,
+            r#","expires_after_micros":1"#,
             r#","movement":true"#,
             r#","windows":["all","day"],"movement":1"#,
             r#","later":1"#,

@@ -48,6 +48,9 @@ enum SettingWire {
     TopK,
     /// Microseconds since 1970.
     FinalUntil(i64),
+    /// Microseconds since 1970.
+    ExpiresAt(i64),
+    ExpiresAfter(i64),
 }
 
 impl Encode for DefinitionWire {
@@ -135,6 +138,8 @@ fn settings_of(definition: &Definition) -> Vec<SettingWire> {
     settings.extend(definition.movement.then_some(SettingWire::Movement));
     settings.extend(definition.is_top_k().then_some(SettingWire::TopK));
     settings.extend(definition.final_until.map(|until| SettingWire::FinalUntil(until.as_micros())));
+    settings.extend(definition.expires_at.map(|at| SettingWire::ExpiresAt(at.as_micros())));
+    settings.extend(definition.expires_after_micros.map(SettingWire::ExpiresAfter));
     settings
 }
 
@@ -202,6 +207,8 @@ fn set(definition: &mut Definition, setting: &SettingWire) -> Result<(), Undecod
         SettingWire::Movement => definition.movement = true,
         SettingWire::TopK => definition.kind = Kind::TopK,
         SettingWire::FinalUntil(micros) => definition.final_until = Some(time(*micros)?),
+        SettingWire::ExpiresAt(micros) => definition.expires_at = Some(time(*micros)?),
+        SettingWire::ExpiresAfter(micros) => definition.expires_after_micros = Some(*micros),
     }
     Ok(())
 }
@@ -247,7 +254,9 @@ mod tests {
             ("80", "01 00020202", "a window twice"),
             ("80", "01 0000", "no window"),
             ("80", "01 000100", "the default windows"),
-            ("80", "01 0900", "a setting of a later version"),
+            ("80", "01 0b00", "a setting of a later version"),
+            ("80", "01 0901", "an end before 1970"),
+            ("80", "01 0a02", "an end after a microsecond"),
             ("80", "01 0801", "a time before 1970"),
             ("80", "02 0507 07", "a top_k whose policy is set"),
             ("80", "01 0500", "a capacity of nothing"),

@@ -227,6 +227,8 @@ proptest! {
             final_until: final_until.map(time),
             capacity,
             movement,
+            expires_at: final_until.map(time),
+            expires_after_micros: ttl,
         };
         let board = ManifestBoard { definition: Arc::new(definition), ..manifest().boards.remove(0) };
         let manifest = Manifest { boards: vec![board], ..manifest() };
