@@ -1,9 +1,9 @@
 //! Boards that end by themselves: one that is over is dropped as `DELETE` drops one.
 //!
-//! Knows: that a board is over by the time of the shards, which no clock of a node has to say. Each node looks
-//! at its registry; the first one that decides drops the board, and to the others it is unknown then. The
-//! order of each shard's log says what goes with the board: a job before the drop does, and one after it is
-//! of the name's next life.
+//! Knows: that a board is over by the time of the shards, which no clock of a node has to say. Each node
+//! looks at its registry; the first one that decides drops the board, and to the others it is unknown then.
+//! The order of each shard's log says what goes with the board: a job before the drop does, and one after it
+//! is of the name's next life.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,8 +39,8 @@ impl Operations {
         let ended = self.change_boards(move |boards| boards.end(ending, reached), |_| ()).await;
         match ended {
             Ok(true) => tracing::info!(board = %name, "a board ended, and was dropped"),
-            Ok(false) => {}
-            Err(
+            Ok(false)
+            | Err(
                 Failure::NoBoard(NoBoard::Unknown)
                 | Failure::Board(BoardRefused::Refused(DefineRefused::Unknown)),
             ) => {}

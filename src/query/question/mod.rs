@@ -525,9 +525,8 @@ impl Reply {
             Self::Counts(boards) => boards.iter().any(|board| is_over(board.life)),
             Self::Runs(runs) => runs.iter().flatten().any(|run| is_over(run.life)),
             Self::Splitters(splitters) => splitters.iter().any(|reply| is_over(reply.life)),
-            Self::Lookup { life, .. } => is_over(*life),
+            Self::Lookup { life, .. } | Self::LastJob(life, _) => is_over(*life),
             Self::Movement(reply) => is_over(reply.life),
-            Self::LastJob(life, _) => is_over(*life),
             Self::WithColumns { reply, counts, .. } => {
                 counts.iter().any(|board| is_over(board.life)) || reply.has_ended_board()
             }

@@ -3,8 +3,8 @@
 //! - `table`: every command, once; `absent`: those of Redis that are not here, and why
 //! - `command`: what a client asks for, in types
 //! - `words`: arguments, taken one after the other
-//! - `add`, `range`, `take`, `keyspace`, `expiry`, `connection`, `transaction`: arguments to those types, in the order
-//!   in which Redis judges them
+//! - `add`, `range`, `take`, `keyspace`, `expiry`, `connection`, `transaction`: arguments to those types, in
+//!   the order in which Redis judges them
 
 mod absent;
 mod add;

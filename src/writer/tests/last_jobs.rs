@@ -1,5 +1,5 @@
-//! When boards that end after a quiet time had their last job: by the time of messages, the same for every cut
-//! into batches and after a start.
+//! When boards that end after a quiet time had their last job: by the time of messages, the same for every
+//! cut into batches and after a start.
 
 use crate::board::Definition;
 use crate::state_lock::Purpose;

@@ -1,5 +1,5 @@
-//! Keys that expire: the same replies as those of a real redis-server, or of Redis' documents where that is an
-//! older one, and what HTTP shows of it.
+//! Keys that expire: the same replies as those of a real redis-server, or of Redis' documents where that is
+//! an older one, and what HTTP shows of it.
 
 use serde_json::json;
 
