@@ -112,8 +112,8 @@ type PlannedSeason struct {
 
 // DefinitionInput: what a board's definition is to have. On a new board absent fields have their
 // default; on one that is there they keep their value. `null` is the default. Only `policy`, `keep`,
-// `grace`, `entry_ttl`, `capacity`, the `every` of `season` and the bounds of keys with `below_min`
-// and `above_max` can change, and windows be added.
+// `grace`, `entry_ttl`, `expires_at`, `expires_after`, `capacity`, the `every` of `season` and the
+// bounds of keys with `below_min` and `above_max` can change, and windows be added.
 type DefinitionInput struct {
 	// The components of a score, compared in this order. Default: one key, `score`, descending.
 	Keys []KeyInput `json:"keys,omitzero"`
@@ -141,6 +141,13 @@ type DefinitionInput struct {
 	// How long an entry stays that is not updated, `1s` to `36500d`. Default: forever. A whole number and
 	// one of `s`, `m`, `h`, `d` and `w`.
 	EntryTTL string `json:"entry_ttl,omitzero"`
+	// When the board ends: it is dropped then, as `DELETE` drops it. A time that is over is refused on a
+	// new board; on one that is there it takes `?force=true`. Default: it does not end at a time.
+	ExpiresAt time.Time `json:"expires_at,omitzero"`
+	// How long after its last job the board ends, `1s` to `36500d`: it is dropped then. Until the first
+	// job it is counted from when the board was defined, and anew from when this is changed. Default: it
+	// stays. A whole number and one of `s`, `m`, `h`, `d` and `w`.
+	ExpiresAfter string `json:"expires_after,omitzero"`
 	// Each instance shows only so many entries, the best ones: those at later positions are not listed and
 	// not counted. They are kept, and shown again when those before them leave or the capacity grows.
 	// Default: all are shown.
@@ -178,8 +185,10 @@ type ListedBoard struct {
 	// Whether reads of `all` take `movement`.
 	Movement bool `json:"movement"`
 	// One of `ranking`, `top_k`.
-	Kind     string   `json:"kind"`
-	ReadOnly ReadOnly `json:"read_only"`
+	Kind         string     `json:"kind"`
+	ReadOnly     ReadOnly   `json:"read_only"`
+	ExpiresAt    *time.Time `json:"expires_at"`
+	ExpiresAfter string     `json:"expires_after"`
 	// Entries of the board, by window: of `all`, or if the board does not have it of the current instance
 	// of its first window. With the parameter `window`: of that one. Empty if there is no such instance.
 	Totals map[string]int64 `json:"totals"`
@@ -207,14 +216,17 @@ type Board struct {
 	// Whether reads of `all` take `movement`.
 	Movement bool `json:"movement"`
 	// One of `ranking`, `top_k`.
-	Kind     string   `json:"kind"`
-	ReadOnly ReadOnly `json:"read_only"`
+	Kind         string     `json:"kind"`
+	ReadOnly     ReadOnly   `json:"read_only"`
+	ExpiresAt    *time.Time `json:"expires_at"`
+	ExpiresAfter string     `json:"expires_after"`
 	// Entries of the board, by window: of `all`, or if the board does not have it of the current instance
 	// of its first window. With the parameter `window`: of that one. Empty if there is no such instance.
 	Totals map[string]int64 `json:"totals"`
 	// The instances that can be read, by window, newest first: from the current one to the oldest one that
 	// has entries and is not dropped.
 	Instances      map[string][]Instance `json:"instances"`
+	EndsAt         *time.Time            `json:"ends_at"`
 	PlannedSeasons []PlannedSeason       `json:"planned_seasons"`
 	// For windows with older instances that have entries than those listed: the `cursor` that lists them.
 	// More than 1,000 instances behind the newest, it may list some without entries.
@@ -250,8 +262,10 @@ type DefinedBoard struct {
 	// Whether reads of `all` take `movement`.
 	Movement bool `json:"movement"`
 	// One of `ranking`, `top_k`.
-	Kind     string   `json:"kind"`
-	ReadOnly ReadOnly `json:"read_only"`
+	Kind         string     `json:"kind"`
+	ReadOnly     ReadOnly   `json:"read_only"`
+	ExpiresAt    *time.Time `json:"expires_at"`
+	ExpiresAfter string     `json:"expires_after"`
 	// Entries of the board, by window: of `all`, or if the board does not have it of the current instance
 	// of its first window. With the parameter `window`: of that one. Empty if there is no such instance.
 	Totals map[string]int64 `json:"totals"`

@@ -75,6 +75,8 @@ impl Definition {
             entry_ttl_micros: None,
             final_until: None,
             read_only: None,
+            expires_at: None,
+            expires_after_micros: None,
             // It decides which members of a stream are kept.
             capacity: self.capacity.filter(|_| self.is_top_k()),
             ..self.clone()

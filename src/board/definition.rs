@@ -14,9 +14,9 @@ pub const MAX_KEEP: u32 = 1_000;
 /// How long an instance stays open after its end, unless its board says otherwise: five minutes, in
 /// microseconds.
 pub const DEFAULT_GRACE_MICROS: i64 = 5 * 60 * 1_000_000;
-/// The longest grace and the longest `entry_ttl`, in microseconds: a hundred years of 365 days.
+/// The longest grace, `entry_ttl` and `expires_after`, in microseconds: a hundred years of 365 days.
 pub const MAX_DURATION_MICROS: i64 = 100 * 365 * 24 * 60 * 60 * 1_000_000;
-/// The shortest `entry_ttl`, in microseconds: a second.
+/// The shortest `entry_ttl` and `expires_after`, in microseconds: a second.
 pub const MIN_TTL_MICROS: i64 = 1_000_000;
 /// The greatest capacity of a board.
 pub const MAX_CAPACITY: u64 = 1_000_000_000_000;
@@ -206,6 +206,10 @@ pub struct Definition {
     /// `Some` while clients may not write to it. It is set and taken back by itself, and no request for a
     /// definition touches it.
     pub read_only: Option<Arc<ReadOnly>>,
+    /// When the board ends: it is dropped then. `None`: not at a time.
+    pub expires_at: Option<Timestamp>,
+    /// How long after its last job the board ends, in microseconds. `None`: however quiet it is, it stays.
+    pub expires_after_micros: Option<i64>,
 }
 
 impl Default for Definition {
@@ -225,6 +229,8 @@ impl Default for Definition {
             capacity: None,
             movement: false,
             read_only: None,
+            expires_at: None,
+            expires_after_micros: None,
         }
     }
 }
@@ -281,6 +287,13 @@ pub enum InvalidDefinition {
          and one of hour, day, week, month and season to windows, or leave movement out"
     )]
     MovementWindows,
+    #[error("expires_after must be 1s to 36500d; got {}", length_text(*.0))]
+    ExpiresAfter(i64),
+    #[error(
+        "expires_at is {0}, which is over: a new board would end at once. Send a later time, or leave expires_at \
+         out"
+    )]
+    EndedAlready(Timestamp),
     #[error("a board of the kind top_k has {0}")]
     TopK(&'static str),
     #[error(transparent)]
@@ -333,6 +346,11 @@ impl Definition {
         }
         if let Some(rule) = self.is_top_k().then(|| self.broken_rule_of_top_k()).flatten() {
             return Err(InvalidDefinition::TopK(rule));
+        }
+        if let Some(after) = self.expires_after_micros
+            && !(MIN_TTL_MICROS..=MAX_DURATION_MICROS).contains(&after)
+        {
+            return Err(InvalidDefinition::ExpiresAfter(after));
         }
         match self.entry_ttl_micros {
             Some(ttl) if !(MIN_TTL_MICROS..=MAX_DURATION_MICROS).contains(&ttl) => {

@@ -68,6 +68,8 @@ pub struct DefinitionPatch {
     pub entry_ttl_micros: Field<i64>,
     pub capacity: Field<u64>,
     pub movement: Field<bool>,
+    pub expires_at: Field<Timestamp>,
+    pub expires_after_micros: Field<i64>,
 }
 
 impl DefinitionPatch {
@@ -120,6 +122,9 @@ impl DefinitionPatch {
         optional(self.entry_ttl_micros).set(&mut asked.entry_ttl_micros, default.entry_ttl_micros);
         optional(self.capacity).set(&mut asked.capacity, default.capacity);
         self.movement.set(&mut asked.movement, default.movement);
+        optional(self.expires_at).set(&mut asked.expires_at, default.expires_at);
+        optional(self.expires_after_micros)
+            .set(&mut asked.expires_after_micros, default.expires_after_micros);
         Ok(asked)
     }
 }
@@ -187,6 +192,7 @@ impl From<Definition> for DefinitionPatch {
     fn from(definition: Definition) -> Self {
         let Definition { keys, kind, policy, ties, windows, seasons, utc_offset_minutes, .. } = definition;
         let Definition { keep, grace_micros, entry_ttl_micros, capacity, movement, .. } = definition;
+        let Definition { expires_at, expires_after_micros, .. } = definition;
         let key = |key: Key| KeyPatch {
             order: Field::Value(key.order),
             key_type: Field::Value(key.key_type),
@@ -217,6 +223,8 @@ impl From<Definition> for DefinitionPatch {
             entry_ttl_micros: entry_ttl_micros.map_or(Field::Default, Field::Value),
             capacity: capacity.map_or(Field::Default, Field::Value),
             movement: Field::Value(movement),
+            expires_at: expires_at.map_or(Field::Default, Field::Value),
+            expires_after_micros: expires_after_micros.map_or(Field::Default, Field::Value),
         }
     }
 }

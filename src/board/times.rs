@@ -85,6 +85,27 @@ impl Definition {
         rule(self) == rule(other)
     }
 
+    /// When the board ends. `None`: it does not by itself.
+    ///
+    /// # Arguments
+    /// `last_job`: the latest job on any shard, or what counts as one.
+    pub fn ends_at(&self, last_job: Option<Timestamp>) -> Option<Timestamp> {
+        let quiet = self
+            .expires_after_micros
+            .zip(last_job)
+            .and_then(|(after, last)| Timestamp::from_micros(last.as_micros().checked_add(after)?).ok());
+        [self.expires_at, quiet].into_iter().flatten().min()
+    }
+
+    /// The earliest time at which the board may have ended, whenever its last job was. `None`: it does not
+    /// end by itself.
+    pub fn may_end_at(&self) -> Option<Timestamp> {
+        match (self.expires_after_micros, self.expires_at) {
+            (Some(_), _) => Some(Timestamp::default()),
+            (None, at) => at,
+        }
+    }
+
     /// Whether an instance has begun at this time and is not closed.
     pub fn is_open(&self, instance: Instance, now: Timestamp) -> bool {
         self.is_open_between(instance, now, now)

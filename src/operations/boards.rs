@@ -25,7 +25,7 @@ use crate::state::Incarnation;
 use crate::state_lock::{Purpose, StateLock};
 use crate::types::{AsOf, BoardName, ShardId};
 use crate::window::Instance;
-use crate::writer::{BoardChange, Defined, Payload, SeasonChange};
+use crate::writer::{BoardChange, Defined, Payload, RegisteredBoard, SeasonChange};
 
 /// A board right after it was defined.
 pub struct DefinedBoard {
@@ -287,11 +287,32 @@ impl BoardChanges {
     /// # Errors
     /// When there is no such board, or a shard does not take the drop.
     pub async fn drop(self, name: BoardName) -> Result<AsOf, Failure> {
+        self.check_removable(&name).await?;
+        self.drop_life(name, None).await
+    }
+
+    /// The same, if the board is as it is expected to be, and whether it is read-only or not: what goes by
+    /// time goes on.
+    ///
+    /// # Arguments
+    /// `only`: what the board has to be; `None`: it does not matter.
+    ///
+    /// # Errors
+    /// When there is no such board, or a shard does not take the drop.
+    pub(super) async fn drop_life(
+        &self,
+        name: BoardName,
+        only: Option<&RegisteredBoard>,
+    ) -> Result<AsOf, Failure> {
         let operations = &*self.operations;
         operations.check_every_shard()?;
-        self.check_removable(&name).await?;
         if let Some(cluster) = &operations.cluster {
-            return Ok(AsOf(cluster.boards.drop_board(&name).await?));
+            return Ok(AsOf(cluster.boards.drop_board(&name, only).await?));
+        }
+        // Nobody else changes it meanwhile.
+        if only.is_some_and(|only| operations.registry.get(name.as_str()).is_some_and(|known| known != *only))
+        {
+            return Err(Failure::NoBoard(NoBoard::Unknown));
         }
         let begun = operations.registry.begin_drop(name.as_str()).or_else(|| self.half_dropped(&name));
         let incarnation = begun.ok_or(Failure::NoBoard(NoBoard::Unknown))?;

@@ -59,6 +59,8 @@ pub struct WouldDrop {
     pub entries: u64,
     /// Whether there are more entries than were looked at.
     pub is_at_least: bool,
+    /// Whether the board itself would go, with all of these.
+    pub is_board: bool,
 }
 
 impl From<ReadError> for Failure {

@@ -14,8 +14,8 @@
 //!   `publish` sends messages, `remote` has other nodes apply jobs, `results` says what came of each, in the
 //!   windows of `entered`; `score_change` what of that a front end is told that speaks of scores alone
 //! - `boards`: definitions, clears and drops; `would_drop`: what a definition would take away;
-//!   `board_repair`: completes what a crash interrupted; `trim`: removes entries; `read_only`: whether there
-//!   may be writes
+//!   `board_repair`: completes what a crash interrupted; `board_ends`: drops those that are over; `trim`:
+//!   removes entries; `read_only`: whether there may be writes
 
 mod admission;
 mod offload;
@@ -34,6 +34,7 @@ mod results;
 mod score_change;
 mod write;
 
+mod board_ends;
 mod boards;
 mod read_only;
 mod trim;

@@ -1,5 +1,5 @@
 //! What readers would lose by a change of a board's definition: instances that fewer are kept of, and entries
-//! that expire or are beyond the capacity.
+//! that expire or are beyond the capacity; all of them, if the board would be over.
 //!
 //! Knows: which settings take something away. Must not know: how a client consents to it.
 
@@ -37,12 +37,18 @@ impl Operations {
         let hides_entries = is_lower(known.capacity, changed.capacity);
         let micros = |ttl: Option<i64>| ttl.and_then(|ttl| u64::try_from(ttl).ok());
         let expires_entries = is_lower(micros(known.entry_ttl_micros), micros(changed.entry_ttl_micros));
-        if !drops_instances && !hides_entries && !expires_entries {
+        let now = self.now();
+        let ends = changed.expires_at != known.expires_at && changed.expires_at.is_some_and(|at| at <= now);
+        if !drops_instances && !hides_entries && !expires_entries && !ends {
             return Ok(());
         }
-        let now = self.now();
-        let (mut dropped, mut looked_at) = (WouldDrop::default(), 0);
+        let (mut dropped, mut looked_at) = (WouldDrop { is_board: ends, ..WouldDrop::default() }, 0);
         for listed in self.instances_of(board, known, now).await? {
+            if ends {
+                dropped.instances += 1;
+                dropped.entries += listed.total;
+                continue;
+            }
             if changed.drops_at(listed.instance).is_some_and(|at| at <= now) {
                 dropped.instances += 1;
                 continue;

@@ -30,6 +30,7 @@ mod merge;
 mod page;
 
 mod around;
+mod board_end;
 mod columns;
 mod count;
 mod entries_of_member;
@@ -65,6 +66,7 @@ pub use answer::{
 };
 pub use answering_shard::{AnsweringShard, INLINE_DISK_READS, NotAnswered, ShardHandle};
 pub use around::{Around, AroundMember, around};
+pub use board_end::{BoardEnd, BoardEnds};
 pub use board_view::{BoardView, ShardStanding, run_in_memory};
 pub use columns::{ColumnsAsked, WithColumns};
 pub use count::{

@@ -142,6 +142,25 @@ impl<'v> ReadShards<'v> {
         }
     }
 
+    /// When a board that ends after a quiet time had its last job on each shard; `None` where that is not
+    /// known.
+    pub async fn last_jobs(self, life: BoardLife) -> Result<Vec<Option<Timestamp>>, ReadError> {
+        match self {
+            Self::InMemory(view) => {
+                Ok(view.shards.iter().map(|shard| question::last_job_of(shard, &life).1).collect())
+            }
+            Self::Remote(shards) => {
+                let question = Question::LastJob(life);
+                let replies = shards.ask(shards.ids().map(|shard| (shard, &question))).await?;
+                let last = replies.into_iter().map(|(shard, reply)| match reply {
+                    Reply::LastJob(_, last) => Ok(last),
+                    _ => Err(unexpected(shard)),
+                });
+                last.collect()
+            }
+        }
+    }
+
     /// Boards that list the member, after a place, from its home shard.
     pub async fn boards_of_member(
         self,

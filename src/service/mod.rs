@@ -11,9 +11,10 @@
 //! - `writers`: a thread for each shard's writer
 //! - `nats`: a node's streams, and the tasks that run beside its writers
 //! - `nats_writing`: the write service, and its client for shards of other nodes
-//! - `ticks`: tells quiet shards the time
+//! - `ticks`: tells quiet shards the time; `board_ends`: drops boards that have ended by it
 //! - `read_files`: reads all files now and then, so that damage is found before somebody needs them
 
+mod board_ends;
 mod directory;
 mod fits;
 mod floors;

@@ -26,6 +26,7 @@ use crate::queue::nats::Peers;
 use crate::queue::publisher::Publisher;
 use crate::queue::{Publishers, embedded};
 use crate::redis;
+use crate::service::board_ends::end_boards;
 use crate::service::directory::{Looked, look_at};
 use crate::service::floors::Floors;
 use crate::service::nats::{Connecting, NatsStreams};
@@ -438,11 +439,13 @@ async fn all_started(node: &Node) {
 }
 
 /// Begins what runs beside the requests, for as long as the node does.
-fn run_beside(operations: &Operations, publishers: &Arc<Publishers>) {
+fn run_beside(operations: &Arc<Operations>, publishers: &Arc<Publishers>) {
     tokio::spawn(keep_summaries(Arc::downgrade(&operations.summaries)));
     tokio::spawn(keep_live(Arc::downgrade(&operations.live)));
     tokio::spawn(read_files(Arc::downgrade(&operations.node)));
-    tokio::spawn(publish_ticks(Arc::downgrade(&operations.node), Arc::clone(publishers)));
+    let registry = Arc::clone(&operations.registry);
+    tokio::spawn(publish_ticks(Arc::downgrade(&operations.node), Arc::clone(publishers), registry));
+    tokio::spawn(end_boards(Arc::downgrade(operations)));
 }
 
 /// Waits until every shard takes writes or is halted, but no longer than `catch_up_timeout`. A shard that is

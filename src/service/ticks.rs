@@ -19,10 +19,10 @@ use crate::message_clock::MessageClock;
 use crate::metrics as names;
 use crate::query::{Node, ShardHandle};
 use crate::queue::{NotPublished, Publishers};
-use crate::state::ShardTime;
+use crate::state::{Shard, ShardTime};
 use crate::state_lock::Purpose;
 use crate::types::{ShardId, Timestamp};
-use crate::writer::Payload;
+use crate::writer::{Payload, Registry};
 
 /// How often it is looked whether something is due. A tick is as late, at the most; and at once if what is
 /// due next was known when it was last looked.
@@ -41,7 +41,7 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Publishes ticks to the node's own shards when something is due or they have heard nothing for long, for as
 /// long as it runs.
-pub async fn publish_ticks(node: Weak<Node>, publishers: Arc<Publishers>) {
+pub async fn publish_ticks(node: Weak<Node>, publishers: Arc<Publishers>, registry: Arc<Registry>) {
     for shard in node.upgrade().iter().flat_map(|node| &node.shards) {
         // Before the first tick, too, there is a count.
         counter!(names::TICKS_TOTAL, "shard" => shard.id.to_string()).increment(0);
@@ -49,21 +49,21 @@ pub async fn publish_ticks(node: Weak<Node>, publishers: Arc<Publishers>) {
     // When shards were told the time although nothing was due.
     let mut told: BTreeMap<ShardId, Instant> = BTreeMap::new();
     loop {
-        let pause = node.upgrade().map_or(INTERVAL, |node| until_next_due(&node));
+        let pause = node.upgrade().map_or(INTERVAL, |node| until_next_due(&node, registry.next_end()));
         tokio::time::sleep(pause).await;
         let Some(node) = node.upgrade() else { return };
-        let mut wanted = Vec::new();
+        let (mut wanted, end) = (Vec::new(), registry.next_end());
         for shard in node.shards.iter().filter(|shard| shard.health.is_live()) {
             let may_tell = told.get(&shard.id).is_none_or(|at| at.elapsed() >= TOLD_AGAIN);
             let tells = may_tell && is_behind(known_time(shard), node.clock.now());
             if tells {
                 told.insert(shard.id, Instant::now());
             }
-            if tells || is_due(shard, node.clock.now()) {
+            if tells || is_due(shard, node.clock.now(), end) {
                 wanted.push(shard);
             }
         }
-        join_all(wanted.into_iter().map(|shard| publish_tick(shard, &node.clock, &publishers))).await;
+        join_all(wanted.into_iter().map(|shard| publish_tick(shard, &node.clock, &publishers, end))).await;
     }
 }
 
@@ -83,10 +83,19 @@ fn is_behind(known: ShardTime, now: Timestamp) -> bool {
     }
 }
 
+/// When something is due next on a shard.
+///
+/// # Arguments
+/// `end`: when a board may end. A shard whose time has reached it has brought its part.
+fn next_due(shard: &Shard, end: Option<Timestamp>) -> Option<Timestamp> {
+    let end = end.filter(|end| *end > shard.time);
+    [shard.next_due(), end].into_iter().flatten().min()
+}
+
 /// How long to wait before it is looked again whether something is due.
-fn until_next_due(node: &Node) -> Duration {
+fn until_next_due(node: &Node, end: Option<Timestamp>) -> Duration {
     let now = node.clock.now().as_micros();
-    let next = node.shards.iter().filter_map(|shard| shard.state.read(Purpose::Gauges).next_due()).min();
+    let next = node.shards.iter().filter_map(|shard| next_due(&shard.state.read(Purpose::Gauges), end)).min();
     // What is due already was not brought by a tick: by the server's clock it is not due yet.
     let ahead = next.map(|due| due.as_micros().saturating_sub(now)).filter(|ahead| *ahead > 0);
     let pause = ahead.and_then(|ahead| u64::try_from(ahead).ok()).map_or(INTERVAL, Duration::from_micros);
@@ -94,10 +103,10 @@ fn until_next_due(node: &Node) -> Duration {
 }
 
 /// Whether something is due that no message has brought. A shard that is not live has messages to come.
-fn is_due(shard: &ShardHandle, now: Timestamp) -> bool {
+fn is_due(shard: &ShardHandle, now: Timestamp, end: Option<Timestamp>) -> bool {
     let (due, known) = {
         let state = shard.state.read(Purpose::Gauges);
-        (state.next_due(), state.known_time())
+        (next_due(&state, end), state.known_time())
     };
     // While a leap is not decided, a tick brings nothing that has not come already.
     let comes = |due: Timestamp| due <= known.effective || (due <= now && due <= known.after(now).effective);
@@ -111,16 +120,21 @@ fn has_come(shard: &ShardHandle) -> bool {
 }
 
 /// Publishes ticks until nothing is due: each message does a bounded part of it.
-async fn publish_tick(shard: &ShardHandle, clock: &MessageClock, publishers: &Publishers) {
+async fn publish_tick(
+    shard: &ShardHandle,
+    clock: &MessageClock,
+    publishers: &Publishers,
+    end: Option<Timestamp>,
+) {
     let publish = async {
-        let mut due = shard.state.read(Purpose::Gauges).next_due();
+        let mut due = next_due(&shard.state.read(Purpose::Gauges), end);
         for _ in 0..TICKS_AT_ONCE {
             publishers.of(shard.id).apply_command(Payload::Tick, 0).await?;
             counter!(names::TICKS_TOTAL, "shard" => shard.id.to_string()).increment(1);
-            let later = shard.state.read(Purpose::Gauges).next_due();
+            let later = next_due(&shard.state.read(Purpose::Gauges), end);
             // A tick that changed nothing was stamped before what is due here: the server's clock is behind
             // this node's. Another one at once would change nothing either.
-            if !is_due(shard, clock.now()) || (later == due && !has_come(shard)) {
+            if !is_due(shard, clock.now(), end) || (later == due && !has_come(shard)) {
                 break;
             }
             due = later;

@@ -50,6 +50,8 @@ const ENTRY_TTL: u64 = u64::from_be_bytes(*b"entryttl");
 const CAPACITY: u64 = u64::from_be_bytes(*b"capacity");
 const MOVEMENT: u64 = u64::from_be_bytes(*b"movement");
 const TOP_K: u64 = u64::from_be_bytes(*b"top_k   ");
+const EXPIRES_AT: u64 = u64::from_be_bytes(*b"ends at\0");
+const EXPIRES_AFTER: u64 = u64::from_be_bytes(*b"ends aft");
 const FINAL_UNTIL: u64 = u64::from_be_bytes(*b"final\0\0\0");
 const READ_ONLY: u64 = u64::from_be_bytes(*b"readonly");
 
@@ -238,6 +240,12 @@ impl LogHash {
         if let Some(read_only) = &definition.read_only {
             self.words(READ_ONLY, read_only.since.as_micros().cast_unsigned());
             self.bytes(read_only.reason.as_bytes());
+        }
+        if let Some(at) = definition.expires_at {
+            self.words(EXPIRES_AT, at.as_micros().cast_unsigned());
+        }
+        if let Some(after) = definition.expires_after_micros {
+            self.words(EXPIRES_AFTER, after.cast_unsigned());
         }
     }
 }

@@ -13,6 +13,7 @@ mod ids;
 mod in_groups;
 mod index;
 mod joining;
+mod last_jobs;
 mod log_hash;
 mod member_versions;
 mod members;
@@ -40,6 +41,7 @@ pub use dropped::{Dropped, DroppedName, Incarnation, REMEMBERED_MAX, RecordNumbe
 pub use entry::{Entry, EntryParts, EntryState, EntryStateParts, Extra, TreeId, Unlisted};
 pub use expiry::{Expiring, Expiry};
 pub use joining::Joined;
+pub use last_jobs::{LastJobChange, LastJobs};
 pub use log_hash::{
     HASH_VERSION, HashPoint, LogHash, LogHashes, POINT_MESSAGES, SEGMENT_MESSAGES, is_in_same_segment,
 };

@@ -9,6 +9,7 @@ use smallvec::SmallVec;
 use crate::board::Definition;
 use crate::state::bans::BanChange;
 use crate::state::dropped::{Incarnation, RecordNumber};
+use crate::state::last_jobs::LastJobChange;
 use crate::state::member_versions::MemberVersionChange;
 use crate::state::shard_time::ShardTime;
 use crate::state::window_tree::Change;
@@ -54,6 +55,8 @@ pub struct Step {
     pub bans: Vec<BanChange>,
     /// Versions of members that are remembered or forgotten, likewise.
     pub versions: Vec<MemberVersionChange>,
+    /// The last jobs of boards that end after a quiet time, likewise.
+    pub last_jobs: Vec<LastJobChange>,
     pub applied: Applied,
     /// What is known of the time after its last message. Earlier than the shard's: it does not count.
     pub time: ShardTime,

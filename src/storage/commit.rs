@@ -6,7 +6,7 @@
 use rocksdb::WriteBatch;
 
 use crate::job::JobPlace;
-use crate::state::{Applied, BanChange, MemberVersionChange, ShardTime, TreeId};
+use crate::state::{Applied, BanChange, LastJobChange, MemberVersionChange, ShardTime, TreeId};
 use crate::storage::codec::{
     self, FORMAT_VERSION, Meta, MetadataRecord, ParkedRecord, ProfileRecord, RejectRecord,
 };
@@ -38,6 +38,8 @@ pub struct Commit {
     pub bans: Vec<BanChange>,
     /// Versions of members that are remembered or forgotten, in their order.
     pub versions: Vec<MemberVersionChange>,
+    /// The last jobs of boards that end after a quiet time.
+    pub last_jobs: Vec<LastJobChange>,
     /// Members whose rejects before a job are to be erased.
     pub erased: Vec<(MemberId, JobPlace)>,
     /// Parked jobs, and the line of each.
@@ -92,6 +94,7 @@ impl Store {
         }
         self.put_erasures(&mut batch, &commit.erased);
         self.put_member_records(&mut batch, &commit.bans, &commit.versions);
+        self.put_last_jobs(&mut batch, &commit.last_jobs);
         for (line, parked) in &commit.parked {
             let key = keys::parked_in_line(*line, parked.sequence, parked.index);
             batch.put_cf(log, key, codec::encode_parked(parked));

@@ -31,9 +31,9 @@ pub enum BoardChange {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DefineRefused {
     #[error(
-        "the board exists already, with another definition: {0}. Only policy, keep, grace, entry_ttl, capacity, \
-         the every of season and the bounds of keys with below_min and above_max can change, and windows be \
-         added; for more, define another board, or export this one (--rows-only), drop it with all its \
+        "the board exists already, with another definition: {0}. Only policy, keep, grace, entry_ttl, \
+         expires_at, expires_after, capacity, the every of season and the bounds of keys with below_min and \
+         above_max can change, and windows be added; for more, define another board, or export this one (--rows-only), drop it with all its \
          scores, define it and import it again"
     )]
     Conflict(String),
@@ -89,6 +89,9 @@ impl BoardChange {
             (Self::Define(patch), None) => {
                 let definition = patch.clone().onto(None)?;
                 definition.validate()?;
+                if let Some(at) = definition.expires_at.filter(|at| *at <= now) {
+                    return Err(InvalidDefinition::EndedAlready(at).into());
+                }
                 Ok(definition)
             }
             (Self::Define(patch), Some(known)) => {

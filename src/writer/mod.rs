@@ -64,7 +64,7 @@ pub use parked_places::ParkedPlaces;
 pub use parking::{ParkedJob, Parking, lines_of};
 pub use plan::{Plan, PlannedStep, Planner, UNPARKED_PER_MESSAGE};
 pub use queue_room::{QueueFault, QueueLevel, QueueRoom, RetainedBy, RetainedMessages};
-pub use registered::RegisteredBoard;
+pub use registered::{EndingBoard, RegisteredBoard};
 pub use registry::{BoardLookup, Defined, Registry};
 pub use reject_erasure::RejectErasure;
 pub use reject_log::RejectLog;

@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 
 use crate::board::Definition;
 use crate::state::Incarnation;
-use crate::types::BoardName;
+use crate::types::{BoardName, Timestamp};
 
 /// A board as the node knows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,6 +23,24 @@ pub struct RegisteredBoard {
 pub struct RegistryEntry {
     pub known: RegisteredBoard,
     pub being_dropped: bool,
+    /// When it is to be looked at whether the board has ended. `None`: it does not end by itself.
+    look_at: Option<Timestamp>,
+}
+
+impl RegistryEntry {
+    /// A board that may have ended, and whether its drop has begun.
+    fn ending(&self, name: &BoardName) -> EndingBoard {
+        EndingBoard { name: name.clone(), known: self.known.clone(), being_dropped: self.being_dropped }
+    }
+}
+
+/// A board that may have ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EndingBoard {
+    pub name: BoardName,
+    pub known: RegisteredBoard,
+    /// Whether its drop has begun, and is not over.
+    pub being_dropped: bool,
 }
 
 #[derive(Default)]
@@ -32,6 +50,8 @@ pub struct RegisteredBoards {
     by_incarnation: BTreeMap<Incarnation, SmallVec<[BoardName; 1]>>,
     /// How many are read-only, to be read without their lock: mostly none is.
     read_only: Arc<AtomicUsize>,
+    /// Those that end by themselves, by when that is to be looked at.
+    ending: BTreeSet<(Timestamp, BoardName)>,
 }
 
 impl RegisteredBoards {
@@ -70,16 +90,44 @@ impl RegisteredBoards {
         if !name.is_service() {
             self.by_incarnation.entry(known.incarnation).or_default().push(name.clone());
         }
-        self.by_name.insert(name.clone(), RegistryEntry { known, being_dropped: false });
+        let look_at = known.definition.may_end_at();
+        self.ending.extend(look_at.map(|at| (at, name.clone())));
+        self.by_name.insert(name.clone(), RegistryEntry { known, being_dropped: false, look_at });
     }
 
     pub fn remove(&mut self, name: &str) {
-        let Some(RegistryEntry { known, .. }) = self.by_name.remove(name) else { return };
+        let Some((name, RegistryEntry { known, look_at, .. })) = self.by_name.remove_entry(name) else {
+            return;
+        };
         self.read_only.fetch_sub(usize::from(known.definition.read_only.is_some()), Ordering::Release);
+        if let Some(at) = look_at {
+            self.ending.remove(&(at, name.clone()));
+        }
         let Some(names) = self.by_incarnation.get_mut(&known.incarnation) else { return };
-        names.retain(|other| other.as_str() != name);
+        names.retain(|other| *other != name);
         if names.is_empty() {
             self.by_incarnation.remove(&known.incarnation);
+        }
+    }
+
+    /// When it is next to be looked at whether a board has ended.
+    pub fn next_end(&self) -> Option<Timestamp> {
+        self.ending.first().map(|(at, _)| *at)
+    }
+
+    /// The first boards that may have ended by a time.
+    pub fn ended_by(&self, time: Timestamp, limit: usize) -> Vec<EndingBoard> {
+        let due = self.ending.iter().take_while(|(at, _)| *at <= time).take(limit);
+        due.filter_map(|(_, name)| Some(self.by_name.get(name)?.ending(name))).collect()
+    }
+
+    /// Has it looked at later whether a life of a board has ended.
+    pub fn look_later(&mut self, name: &BoardName, life: Incarnation, at: Timestamp) {
+        let Some(entry) = self.by_name.get_mut(name) else { return };
+        if let Some(before) = entry.look_at.filter(|_| entry.known.incarnation == life) {
+            self.ending.remove(&(before, name.clone()));
+            self.ending.insert((at, name.clone()));
+            entry.look_at = Some(at);
         }
     }
 
@@ -147,6 +195,46 @@ mod tests {
         }
         registry.forget(&name("a"), of_other.incarnation);
         assert_eq!(all(1), "ced");
+    }
+
+    #[test]
+    fn boards_that_end_come_in_the_order_of_the_times_at_which_they_are_looked_at() {
+        let at = |micros| Timestamp::from_micros(micros).expect("in range");
+        let registry = Registry::new(true);
+        let name = |text| BoardName::new(text).expect("a good name");
+        let define = |text, expires_at: Option<i64>, quiet| {
+            let definition = Definition {
+                expires_at: expires_at.map(at),
+                expires_after_micros: quiet,
+                ..Definition::default()
+            };
+            registry.define(&name(text), definition).expect("there is room");
+        };
+        let due = |micros| {
+            let due = registry.ended_by(at(micros), 10);
+            due.iter().map(|ending| ending.name.as_str().to_owned()).collect::<String>()
+        };
+        define("a", Some(20), None);
+        define("b", Some(10), None);
+        define("c", None, Some(1_000_000));
+        define("d", None, None);
+        assert_eq!(
+            (registry.next_end(), due(0), due(10), due(20)),
+            (Some(at(0)), "c".into(), "cb".into(), "cba".into())
+        );
+        let life = registry.get("c").expect("it is there").incarnation;
+        registry.look_later(&name("c"), life, at(15));
+        registry.look_later(&name("c"), Incarnation(life.0 + 1), at(16));
+        registry.look_later(&name("d"), life, at(1));
+        assert_eq!((registry.next_end(), due(20)), (Some(at(10)), "bca".into()));
+        // A change is looked at anew; a board that is being dropped stays until it is gone.
+        define("b", None, None);
+        let dropped = registry.begin_drop("a").expect("it is there");
+        assert!(registry.ended_by(at(20), 10).iter().any(|ending| ending.being_dropped));
+        registry.finish_drop("a", dropped);
+        assert_eq!(due(20), "c");
+        define("c", None, None);
+        assert_eq!(registry.next_end(), None);
     }
 
     #[test]

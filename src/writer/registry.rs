@@ -16,7 +16,7 @@ use crate::board::{Definition, ReadOnly};
 use crate::state::{Definitions, Incarnation, RecordNumber, Shard};
 use crate::types::{BoardName, Timestamp};
 use crate::writer::board_change::{BoardChange, DefineRefused, MAX_BOARDS};
-use crate::writer::registered::{RegisteredBoard, RegisteredBoards};
+use crate::writer::registered::{EndingBoard, RegisteredBoard, RegisteredBoards};
 
 /// The answer to a job that names a board.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -360,6 +360,21 @@ impl Registry {
         let state = self.state.lock();
         let missing = names.iter().filter(|name| state.boards.get(name.as_str()).is_none());
         (missing.collect(), state.boards.count_named(prefixes))
+    }
+
+    /// When it is next to be looked at whether a board has ended by itself. `None`: none does.
+    pub fn next_end(&self) -> Option<Timestamp> {
+        self.state.lock().boards.next_end()
+    }
+
+    /// The first boards of which it is to be looked at by a time whether they have ended.
+    pub fn ended_by(&self, time: Timestamp, limit: usize) -> Vec<EndingBoard> {
+        self.state.lock().boards.ended_by(time, limit)
+    }
+
+    /// Has it looked at later whether a life of a board has ended.
+    pub fn look_later(&self, name: &BoardName, life: Incarnation, at: Timestamp) {
+        self.state.lock().boards.look_later(name, life, at);
     }
 
     /// Begins a drop: from now on the board is unknown to readers, and to jobs on shards that have dropped

@@ -400,6 +400,7 @@ impl<S: JobSource> Writer<S> {
             metadata: plan.metadata,
             profiles: plan.profiles,
             bans: plan.bans,
+            last_jobs: plan.last_jobs,
             versions: plan.versions,
             erased: plan.erased,
             dropped_trees: plan.dropped_trees,

@@ -131,8 +131,8 @@ namespace Ranktree
     /// <summary>
     /// What a board's definition is to have. On a new board absent fields have their default; on one
     /// that is there they keep their value. `null` is the default. Only `policy`, `keep`, `grace`,
-    /// `entry_ttl`, `capacity`, the `every` of `season` and the bounds of keys with `below_min` and
-    /// `above_max` can change, and windows be added.
+    /// `entry_ttl`, `expires_at`, `expires_after`, `capacity`, the `every` of `season` and the bounds
+    /// of keys with `below_min` and `above_max` can change, and windows be added.
     /// </summary>
     public sealed class DefinitionInput
     {
@@ -177,6 +177,17 @@ namespace Ranktree
         /// and one of `s`, `m`, `h`, `d` and `w`.
         /// </summary>
         [JsonProperty("entry_ttl")] public string EntryTtl { get; set; }
+        /// <summary>
+        /// When the board ends: it is dropped then, as `DELETE` drops it. A time that is over is refused on
+        /// a new board; on one that is there it takes `?force=true`. Default: it does not end at a time.
+        /// </summary>
+        [JsonProperty("expires_at")] public DateTimeOffset? ExpiresAt { get; set; }
+        /// <summary>
+        /// How long after its last job the board ends, `1s` to `36500d`: it is dropped then. Until the
+        /// first job it is counted from when the board was defined, and anew from when this is changed.
+        /// Default: it stays. A whole number and one of `s`, `m`, `h`, `d` and `w`.
+        /// </summary>
+        [JsonProperty("expires_after")] public string ExpiresAfter { get; set; }
         /// <summary>
         /// Each instance shows only so many entries, the best ones: those at later positions are not listed
         /// and not counted. They are kept, and shown again when those before them leave or the capacity
@@ -225,6 +236,8 @@ namespace Ranktree
         /// <summary>One of `ranking`, `top_k`.</summary>
         [JsonProperty("kind")] public string Kind { get; set; }
         [JsonProperty("read_only")] public ReadOnly ReadOnly { get; set; }
+        [JsonProperty("expires_at")] public DateTimeOffset? ExpiresAt { get; set; }
+        [JsonProperty("expires_after")] public string ExpiresAfter { get; set; }
         /// <summary>
         /// Entries of the board, by window: of `all`, or if the board does not have it of the current
         /// instance of its first window. With the parameter `window`: of that one. Empty if there is no
@@ -260,6 +273,8 @@ namespace Ranktree
         /// <summary>One of `ranking`, `top_k`.</summary>
         [JsonProperty("kind")] public string Kind { get; set; }
         [JsonProperty("read_only")] public ReadOnly ReadOnly { get; set; }
+        [JsonProperty("expires_at")] public DateTimeOffset? ExpiresAt { get; set; }
+        [JsonProperty("expires_after")] public string ExpiresAfter { get; set; }
         /// <summary>
         /// Entries of the board, by window: of `all`, or if the board does not have it of the current
         /// instance of its first window. With the parameter `window`: of that one. Empty if there is no
@@ -271,6 +286,7 @@ namespace Ranktree
         /// that has entries and is not dropped.
         /// </summary>
         [JsonProperty("instances")] public IDictionary<string, IList<Instance>> Instances { get; set; }
+        [JsonProperty("ends_at")] public DateTimeOffset? EndsAt { get; set; }
         [JsonProperty("planned_seasons")] public IList<PlannedSeason> PlannedSeasons { get; set; }
         /// <summary>
         /// For windows with older instances that have entries than those listed: the `cursor` that lists
@@ -317,6 +333,8 @@ namespace Ranktree
         /// <summary>One of `ranking`, `top_k`.</summary>
         [JsonProperty("kind")] public string Kind { get; set; }
         [JsonProperty("read_only")] public ReadOnly ReadOnly { get; set; }
+        [JsonProperty("expires_at")] public DateTimeOffset? ExpiresAt { get; set; }
+        [JsonProperty("expires_after")] public string ExpiresAfter { get; set; }
         /// <summary>
         /// Entries of the board, by window: of `all`, or if the board does not have it of the current
         /// instance of its first window. With the parameter `window`: of that one. Empty if there is no

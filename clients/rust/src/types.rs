@@ -307,8 +307,8 @@ pub struct PlannedSeason {
 
 /// What a board's definition is to have. On a new board absent fields have their default; on one that is
 /// there they keep their value. `null` is the default. Only `policy`, `keep`, `grace`, `entry_ttl`,
-/// `capacity`, the `every` of `season` and the bounds of keys with `below_min` and `above_max` can change,
-/// and windows be added.
+/// `expires_at`, `expires_after`, `capacity`, the `every` of `season` and the bounds of keys with
+/// `below_min` and `above_max` can change, and windows be added.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct DefinitionInput {
@@ -346,6 +346,15 @@ pub struct DefinitionInput {
     /// one of `s`, `m`, `h`, `d` and `w`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub entry_ttl: Option<String>,
+    /// When the board ends: it is dropped then, as `DELETE` drops it. A time that is over is refused on a
+    /// new board; on one that is there it takes `?force=true`. Default: it does not end at a time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<Time>,
+    /// How long after its last job the board ends, `1s` to `36500d`: it is dropped then. Until the first job
+    /// it is counted from when the board was defined, and anew from when this is changed. Default: it stays.
+    /// A whole number and one of `s`, `m`, `h`, `d` and `w`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_after: Option<String>,
     /// Each instance shows only so many entries, the best ones: those at later positions are not listed and
     /// not counted. They are kept, and shown again when those before them leave or the capacity grows.
     /// Default: all are shown.
@@ -434,6 +443,20 @@ impl DefinitionInput {
         self
     }
 
+    /// Sets `expires_at`.
+    #[must_use]
+    pub fn expires_at(mut self, expires_at: impl Into<Time>) -> Self {
+        self.expires_at = Some(expires_at.into());
+        self
+    }
+
+    /// Sets `expires_after`.
+    #[must_use]
+    pub fn expires_after(mut self, expires_after: impl Into<String>) -> Self {
+        self.expires_after = Some(expires_after.into());
+        self
+    }
+
     /// Sets `capacity`.
     #[must_use]
     pub fn capacity(mut self, capacity: u64) -> Self {
@@ -516,6 +539,12 @@ pub struct ListedBoard {
     pub kind: BoardKind,
     /// `read_only`.
     pub read_only: ReadOnly,
+    /// `expires_at`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<Time>,
+    /// `expires_after`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_after: Option<String>,
     /// Entries of the board, by window: of `all`, or if the board does not have it of the current instance
     /// of its first window. With the parameter `window`: of that one. Empty if there is no such instance.
     pub totals: BoardTotals,
@@ -606,12 +635,21 @@ pub struct Board {
     pub kind: BoardKind,
     /// `read_only`.
     pub read_only: ReadOnly,
+    /// `expires_at`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<Time>,
+    /// `expires_after`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_after: Option<String>,
     /// Entries of the board, by window: of `all`, or if the board does not have it of the current instance
     /// of its first window. With the parameter `window`: of that one. Empty if there is no such instance.
     pub totals: BoardTotals,
     /// The instances that can be read, by window, newest first: from the current one to the oldest one that
     /// has entries and is not dropped.
     pub instances: BoardInstances,
+    /// `ends_at`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ends_at: Option<Time>,
     /// `planned_seasons`.
     pub planned_seasons: Vec<PlannedSeason>,
     /// For windows with older instances that have entries than those listed: the `cursor` that lists them.
@@ -664,6 +702,12 @@ pub struct DefinedBoard {
     pub kind: BoardKind,
     /// `read_only`.
     pub read_only: ReadOnly,
+    /// `expires_at`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<Time>,
+    /// `expires_after`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_after: Option<String>,
     /// Entries of the board, by window: of `all`, or if the board does not have it of the current instance
     /// of its first window. With the parameter `window`: of that one. Empty if there is no such instance.
     pub totals: BoardTotals,

@@ -83,6 +83,9 @@ pub fn archive(definition: &str, rows_of: ExportedInstance, now: Timestamp) -> R
     fields.insert("keep".to_owned(), json!(MAX_KEEP));
     // The instance stays open, so that its entries would leave.
     fields.insert("entry_ttl".to_owned(), Value::Null);
+    // The board that it is from may end, and this is kept.
+    fields.shift_remove("expires_at");
+    fields.shift_remove("expires_after");
     // It is about the window all.
     fields.shift_remove("movement");
     Ok(Archive { definition: Value::Object(fields).to_string(), drops_at })

@@ -318,6 +318,9 @@ pub fn definition(object: &mut Object<'_>, definition: &Definition) {
     object.or_null("capacity", definition.capacity, Object::count);
     object.bool("movement", definition.movement);
     object.text("kind", definition.kind.name());
+    object.or_null("expires_at", definition.expires_at.as_ref(), Object::plain);
+    let after = definition.expires_after_micros.map(length_text);
+    object.or_null("expires_after", after.as_deref(), Object::text);
 }
 
 /// When regular seasons start and how long the latest ones are, or that there are manual ones.

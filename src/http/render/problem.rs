@@ -164,7 +164,7 @@ impl Problem {
 
     /// A change of a board would take from it what readers can see. `?force=true` consents.
     pub fn would_drop(would: &WouldDrop) -> Self {
-        let WouldDrop { instances, entries, is_at_least } = *would;
+        let WouldDrop { instances, entries, is_at_least, is_board } = *would;
         let counted = |n: u64, one: &str, many: &str| format!("{n}{}", if n == 1 { one } else { many });
         let mut lost = Vec::new();
         if instances > 0 {
@@ -173,6 +173,15 @@ impl Problem {
         if entries > 0 || is_at_least {
             let least = if is_at_least { "at least " } else { "" };
             lost.push(format!("{least}{}", counted(entries, " entry", " entries")));
+        }
+        if is_board {
+            let detail = format!(
+                "expires_at is over, so that the board would end now, with {}; send a later time, or ?force=true \
+                 to drop it",
+                counted(entries, " entry", " entries")
+            );
+            let members = format!(r#""instances":{instances},"entries":{entries}"#).into_bytes();
+            return Self::new(StatusCode::CONFLICT, "would_drop", detail).with(members);
         }
         let detail = format!(
             "the change would drop {} of the board; export them first if they are wanted, and send ?force=true \

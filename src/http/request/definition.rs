@@ -17,7 +17,7 @@ use crate::types::{BoardName, Number, Timestamp, quoted, shown};
 use crate::window::{Window, length};
 use crate::wire::lenient::{JsonFields, number_of};
 
-const FIELDS: [&str; 12] = [
+const FIELDS: [&str; 14] = [
     "keys",
     "policy",
     "ties",
@@ -30,16 +30,19 @@ const FIELDS: [&str; 12] = [
     "capacity",
     "kind",
     "movement",
+    "expires_at",
+    "expires_after",
 ];
 /// What answers show of a board beside its definition. It is accepted, so that an answer can be sent back
 /// with what is to change, and changes nothing.
-pub const SHOWN_FIELDS: [&str; 10] = [
+pub const SHOWN_FIELDS: [&str; 11] = [
     "board",
     "read_only",
     "totals",
     "instances",
     "next_cursors",
     "planned_seasons",
+    "ends_at",
     "token",
     "as_of",
     "stale",
@@ -96,6 +99,11 @@ pub fn parse(body: &[u8], board: &BoardName) -> Result<DefinitionPatch, Problem>
         })?,
         grace_micros: field(fields, "grace", |grace| micros("grace", grace))?,
         entry_ttl_micros: field(fields, "entry_ttl", |ttl| micros("entry_ttl", ttl))?,
+        expires_at: field(fields, "expires_at", |at| {
+            let rule = "expires_at must be a time such as 2026-11-20T10:00:00Z, from 1970 to 2262";
+            at.as_str().and_then(|at| Timestamp::parse(at).ok()).ok_or_else(|| wrong(rule, at))
+        })?,
+        expires_after_micros: field(fields, "expires_after", |after| micros("expires_after", after))?,
         movement: field(fields, "movement", |movement| {
             movement.as_bool().ok_or_else(|| wrong("movement must be true or false", movement))
         })?,
@@ -385,7 +393,8 @@ mod tests {
         let text = br#"{"keys":[{"name":"points","order":"desc","min":0,"max":"9223372036854775806"},
             {"name":"time_ms","order":"asc"}],"policy":"best","ties":"last","windows":["day","all","season"],
             "season":{"starts":"2026-11-02T09:00:00+09:00","every":"336h"},
-            "utc_offset":"-03:30","keep":3,"grace":"90m","entry_ttl":"30d","capacity":1000,"movement":true}"#;
+            "utc_offset":"-03:30","keep":3,"grace":"90m","entry_ttl":"30d","capacity":1000,"movement":true,
+            "expires_at":"2100-01-01T01:00:00+01:00","expires_after":"60m"}"#;
         let definition = parse(text).expect("all of it is supported");
         assert_eq!(definition.windows, [Window::Day, Window::All, Window::Season]);
         let begin = Timestamp::parse("2026-11-02T00:00:00Z").expect("a time");
@@ -397,7 +406,8 @@ mod tests {
         let written = json(&definition);
         for part in [
             r#""windows":["day","all","season"],"season":{"starts":"2026-11-02T00:00:00Z","every":"2w"},"#,
-            r#""keep":3,"grace":"90m","entry_ttl":"30d","capacity":1000,"movement":true,"kind":"ranking"}"#,
+            r#""keep":3,"grace":"90m","entry_ttl":"30d","capacity":1000,"movement":true,"kind":"ranking","#,
+            r#""kind":"ranking","expires_at":"2100-01-01T00:00:00Z","expires_after":"1h"}"#,
         ] {
             assert!(written.contains(part), "{written}");
         }
@@ -479,6 +489,10 @@ mod tests {
             (r#"{"windows":["hour"],"grace":"417d"}"#, "invalid_definition"),
             (r#"{"entry_ttl":"0s"}"#, "invalid_definition"),
             (r#"{"entry_ttl":"1.5h"}"#, "invalid_definition"),
+            (r#"{"expires_after":"0s"}"#, "invalid_definition"),
+            (r#"{"expires_at":"1969-12-31T00:00:00Z"}"#, "invalid_definition"),
+            (r#"{"expires_at":1800000000}"#, "invalid_definition"),
+            (r#"{"expires_at":"2100-01-01T00:00:00Z","expires_after":"1h"}"#, "ok"),
             (r#"{"utc_offset":"+19:00"}"#, "invalid_definition"),
             (r#"{"utc_offset":"+9:00"}"#, "invalid_definition"),
             (r#"{"utc_offset":"é9:00"}"#, "invalid_definition"),

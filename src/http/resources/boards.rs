@@ -61,6 +61,7 @@ pub async fn get(call: Box<Call>) -> Result<Reply, Problem> {
         }
     }
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    let name = board.clone();
     let answer =
         call.api.operations.read(&call.reading, &ListInstances { board, asked, before, limit }).await?;
     call.record_read(started);
@@ -71,8 +72,14 @@ pub async fn get(call: Box<Call>) -> Result<Reply, Problem> {
     })?;
     let of_service = call.api.operations.read_only();
     let instances: usize = answer.windows.iter().map(|window| window.instances.len()).sum();
+    let ends_at = match answer.definition.expires_after_micros {
+        None => answer.definition.expires_at,
+        // Without a shard it is not known.
+        Some(_) => call.api.operations.board_end(&name).await.ok().flatten().and_then(|end| end.at),
+    };
     Ok(Reply::sized(600 + 140 * instances, |object| {
         write_board(object, (call.board(), &answer.definition), of_service.as_ref(), answer.total);
+        object.or_null("ends_at", ends_at.as_ref(), Object::plain);
         write_instances(object, &answer.windows);
         let planned =
             answer.definition.seasons.as_ref().map(|seasons| seasons.planned(call.api.operations.now()));

@@ -152,7 +152,7 @@ async fn a_problem_shows_the_refused_value_and_the_expected_form() {
             "PUT",
             "/v1/boards/race",
             r#"{"keys":[{"name":"points","min":0,"max":9000,"order":"asc"},{"name":"time_ms","order":"asc"}]}"#,
-            "definition: the order of key points is desc, not asc. Only policy, keep, grace, entry_ttl, capacity, the every of season and the bounds of keys with below_min and above_max can change".to_owned(),
+            "definition: the order of key points is desc, not asc. Only policy, keep, grace, entry_ttl, expires_at, expires_after, capacity, the every of season and the bounds of keys with below_min and above_max can change".to_owned(),
         ),
         ("PUT", "/v1/boards/a%20b", "{}", "got \"a b\"".to_owned()),
         ("GET", "/v1/boards/race/top?limit=ten", "", "limit must be a whole number; got \"ten\"".to_owned()),

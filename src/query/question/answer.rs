@@ -85,6 +85,10 @@ pub fn answer(shard: &Shard, question: &Question<'_>) -> Reply {
             let counts = boards.iter().map(|(board, marks)| counts_on(shard, board, marks)).collect();
             Reply::WithColumns { reply: Box::new(reply), counts, words }
         }
+        Question::LastJob(life) => {
+            let (life, last) = last_job_of(shard, life);
+            Reply::LastJob(life, last)
+        }
         Question::Changed(boards) => {
             let changed = |life| {
                 let tree = ShardBoard::of_life(shard, life).window;
@@ -93,6 +97,13 @@ pub fn answer(shard: &Shard, question: &Question<'_>) -> Reply {
             Reply::Changed(boards.iter().map(changed).collect())
         }
     }
+}
+
+/// When a board had its last job on a shard, if it ends after a quiet time.
+pub fn last_job_of(shard: &Shard, life: &BoardLife) -> (LifeOnShard, Option<Timestamp>) {
+    let of_life = life_of(shard, life);
+    let last = shard.last_jobs().get(life.board.as_str()).filter(|_| of_life == LifeOnShard::Here);
+    (of_life, last)
 }
 
 /// Marks the entries of a reply whose profiles are wanted: those of which everything is.

@@ -78,6 +78,7 @@ pub fn is_consistent(question: &Question<'_>, reply: &Reply) -> bool {
                 && reply.bans.is_sorted_by(|a, b| place(a) < place(b))
                 && reply.bans.first().is_none_or(|first| Some(place(first)) > after)
         }
+        (Question::LastJob(_), Reply::LastJob(..)) => true,
         (Question::Changed(boards), Reply::Changed(changed)) => boards.len() == changed.len(),
         _ => false,
     }

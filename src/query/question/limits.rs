@@ -67,7 +67,7 @@ pub fn check(question: &Question<'_>) -> Result<(), InvalidQuestion> {
             within("members", members.len(), MEMBERS_MAX)?;
             within("keys", keys.len(), MEMBERS_MAX)
         }
-        Question::Summary { .. } => Ok(()),
+        Question::Summary { .. } | Question::LastJob(_) => Ok(()),
         Question::Hidden(asked) => {
             within("bans", usize::try_from(asked.limit).unwrap_or(usize::MAX), BANS_MAX)
         }

@@ -25,7 +25,8 @@ use crate::tree::{Words, compare_ids};
 use crate::types::{BoardName, MemberId, Sequence, Timestamp};
 
 pub use answer::{
-    answer, ask_for_profiles, bans_of, boards_of_member, counts_of, found_member, movement_of, splitters_of,
+    answer, ask_for_profiles, bans_of, boards_of_member, counts_of, found_member, last_job_of, movement_of,
+    splitters_of,
 };
 pub use columns::words_on_boards;
 pub use consistency::is_consistent;
@@ -193,6 +194,8 @@ pub enum Question<'a> {
     },
     /// When boards or instances changed last.
     Changed(Vec<BoardLife>),
+    /// When a board that ends after a quiet time had its last job.
+    LastJob(BoardLife),
     /// Who is hidden.
     Hidden(HiddenQuestion<'a>),
     /// Another question, and beside it of other boards: counts at marks, and the words of the members of all
@@ -264,7 +267,8 @@ impl Question<'_> {
             | Self::Movement { .. }
             | Self::Summary { .. }
             | Self::Hidden(_)
-            | Self::Changed(_) => false,
+            | Self::Changed(_)
+            | Self::LastJob(_) => false,
         }
     }
 
@@ -280,6 +284,7 @@ impl Question<'_> {
             | Self::Splitters(board, _)
             | Self::Lookup { board, .. }
             | Self::Movement { since: board, .. }
+            | Self::LastJob(board)
             | Self::Summary { board, .. } => (Some(board), &[], &[]),
             Self::MemberOnBoards { boards, .. } | Self::Changed(boards) => (None, boards, &[]),
             Self::BoardsOfMember { .. } | Self::Rejects(_) | Self::Hidden(_) | Self::WithColumns { .. } => {
@@ -449,6 +454,8 @@ pub enum Reply {
     /// One for each board asked: whoever has read it at this sequence or later has read what it is at the
     /// reply's sequence. 0 if the shard does not have it.
     Changed(Vec<Sequence>),
+    /// `None`: the shard does not have it, or it does not end after a quiet time there.
+    LastJob(LifeOnShard, Option<Timestamp>),
     Hidden(HiddenReply),
     WithColumns {
         reply: Box<Reply>,
@@ -518,7 +525,7 @@ impl Reply {
             Self::Counts(boards) => boards.iter().any(|board| is_over(board.life)),
             Self::Runs(runs) => runs.iter().flatten().any(|run| is_over(run.life)),
             Self::Splitters(splitters) => splitters.iter().any(|reply| is_over(reply.life)),
-            Self::Lookup { life, .. } => is_over(*life),
+            Self::Lookup { life, .. } | Self::LastJob(life, _) => is_over(*life),
             Self::Movement(reply) => is_over(reply.life),
             Self::WithColumns { reply, counts, .. } => {
                 counts.iter().any(|board| is_over(board.life)) || reply.has_ended_board()
@@ -549,7 +556,8 @@ impl Reply {
             | Self::Movement(_)
             | Self::Summary(_)
             | Self::Hidden(_)
-            | Self::Changed(_) => None,
+            | Self::Changed(_)
+            | Self::LastJob(..) => None,
         }
     }
 
@@ -562,7 +570,8 @@ impl Reply {
             | Self::Movement(_)
             | Self::Summary(_)
             | Self::Hidden(_)
-            | Self::Changed(_) => {}
+            | Self::Changed(_)
+            | Self::LastJob(..) => {}
             Self::Runs(runs) => {
                 let runs = runs.iter_mut().flatten();
                 runs.flat_map(|run| run.above.iter_mut().chain(&mut run.below)).for_each(visit);

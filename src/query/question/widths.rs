@@ -52,6 +52,7 @@ pub fn check_widths(shard: &Shard, question: &Question<'_>) -> Result<(), Invali
         | Question::Rejects(_)
         | Question::Summary { .. }
         | Question::Hidden(_)
+        | Question::LastJob(_)
         | Question::Changed(_) => Ok(()),
     }
 }

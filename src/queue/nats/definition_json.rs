@@ -40,6 +40,11 @@ pub struct DefinitionJson {
     capacity: Option<u64>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     movement: bool,
+    /// Microseconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    expires_at: Option<i64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    expires_after_micros: Option<i64>,
     /// Absent: `ranking`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     kind: Option<String>,
@@ -75,13 +80,14 @@ struct SeriesJson {
 
 /// The formats of definitions, and so of the commands and records that carry them. Of format 2 are those of
 /// boards that are not plain, which versions of ranktree before windows cannot read. Of format 3 are those of
-/// what is read-only, by which a version that did not know it would take jobs that others refuse.
+/// what is read-only or ends by itself: a version that did not know it would take jobs that others refuse.
 pub const DEFINITION_FORMAT_MAX: u32 = 3;
 
 /// The format of a definition: the first version of the format that has all of it.
 pub fn format_of(definition: &Definition) -> u32 {
     let Definition { seasons, grace_micros, entry_ttl_micros, final_until, capacity, .. } = definition;
-    if definition.read_only.is_some() {
+    let Definition { read_only, expires_at, expires_after_micros, .. } = definition;
+    if read_only.is_some() || expires_at.is_some() || expires_after_micros.is_some() {
         return DEFINITION_FORMAT_MAX;
     }
     let is_plain = definition.has_only_all()
@@ -148,6 +154,8 @@ impl From<&Definition> for DefinitionJson {
             final_until: definition.final_until.map(Timestamp::as_micros),
             capacity: definition.capacity,
             movement: definition.movement,
+            expires_at: definition.expires_at.map(Timestamp::as_micros),
+            expires_after_micros: definition.expires_after_micros,
             kind: definition.is_top_k().then(|| definition.kind.name().to_owned()),
             read_only: definition.read_only.as_ref().map(|read_only| ReadOnlyJson {
                 reason: read_only.reason.clone(),
@@ -210,10 +218,11 @@ impl DefinitionJson {
             Some(seasons) => Some(seasons.read()?),
             None => None,
         };
-        let final_until = match self.final_until {
-            Some(micros) => Some(Timestamp::from_micros(micros).ok()?),
-            None => None,
+        let time = |micros: Option<i64>| match micros {
+            Some(micros) => Timestamp::from_micros(micros).ok().map(Some),
+            None => Some(None),
         };
+        let (final_until, expires_at) = (time(self.final_until)?, time(self.expires_at)?);
         let kind = match self.kind {
             Some(name) => [Kind::TopK].into_iter().find(|kind| kind.name() == name)?,
             None => Kind::Ranking,
@@ -239,6 +248,8 @@ impl DefinitionJson {
             final_until,
             capacity: self.capacity,
             movement: self.movement,
+            expires_at,
+            expires_after_micros: self.expires_after_micros,
         };
         definition.validate().ok()?;
         Some(definition)
@@ -281,6 +292,9 @@ mod tests {
             3,
             r#","read_only":{"reason":"the move","since":7}"#,
         );
+        let ends =
+            Definition { expires_at: Some(at(7)), expires_after_micros: Some(1_000_000), ..plain.clone() };
+        check(&ends, 3, r#","expires_at":7,"expires_after_micros":1000000"#);
         let windows = vec![Window::Day, Window::All];
         check(
             &Definition { windows: windows.clone(), final_until: Some(at(7)), ..plain.clone() },
@@ -336,6 +350,8 @@ mod tests {
             r#","final_until":-1"#,
             r#","read_only":{"reason":"","since":1}"#,
             r#","read_only":{"reason":"a"}"#,
+            r#","expires_at":-1"#,
+            r#","expires_after_micros":1"#,
             r#","movement":true"#,
             r#","windows":["all","day"],"movement":1"#,
             r#","later":1"#,

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use crate::access::Grant;
 use crate::operations::{Failure, InProgress, Operations, Reading};
-use crate::query::{Answer, BoardRead, NoBoard, OfBoard, ReadOptions, ShardsRead};
+use crate::query::{Answer, BoardRead, NoBoard, OfBoard, ReadOptions, ShardsRead, TotalOnly};
 use crate::redis::boards::key::BoardKey;
 use crate::redis::frames::Replies;
 use crate::redis::refused::Refused;
@@ -111,6 +111,16 @@ impl Asking<'_> {
                 why => Err(why.into()),
             },
         }
+    }
+
+    /// Whether a board has entries, so that it is a key.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub async fn has_entries(&self, key: &BoardKey) -> Result<bool, Refused> {
+        let reading = self.begin(Some(&key.board)).await?;
+        let found = self.read(&reading, key, TotalOnly).await?;
+        Ok(found.is_some_and(|answer| answer.total > 0))
     }
 
     /// As [`Operations::read`].

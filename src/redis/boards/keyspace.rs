@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use crate::access::Grant;
 use crate::board::Definition;
-use crate::operations::{Failure, Operations, Reading};
+use crate::operations::{Operations, Reading};
 use crate::query::{InstanceAsked, TotalOnly, TotalsOf, WindowChoice};
 use crate::redis::boards::asked::Asking;
-use crate::redis::boards::key::{BoardKey, Shape};
+use crate::redis::boards::expiry::{self, drop_board};
+use crate::redis::boards::key::Shape;
 use crate::redis::boards::pace::{LOOKUP, Pace};
 use crate::redis::boards::pattern::Pattern;
 use crate::redis::commands::{Keyspace, Scan};
@@ -52,14 +53,14 @@ pub async fn answer_keyspace(
         Keyspace::Exists(keys) => {
             let (mut found, mut pace) = (0, Pace::begin());
             for key in keys {
-                found += u64::from(has_entries(asking, &asking.board(key)?).await?);
+                found += u64::from(asking.has_entries(&asking.board(key)?).await?);
                 pace.note(asking, LOOKUP).await?;
             }
             replies.count(found);
         }
         Keyspace::Type(key) => {
             let key = asking.board(key)?;
-            let is_there = has_entries(asking, &key).await?;
+            let is_there = asking.has_entries(&key).await?;
             let of_type = key.definition.as_ref().map(|definition| Shape::of(&key.board, definition));
             replies.word(match of_type {
                 Some(Ok(_)) if is_there => SORTED_SET,
@@ -68,7 +69,7 @@ pub async fn answer_keyspace(
             });
         }
         Keyspace::Encoding(key) => {
-            if has_entries(asking, &asking.board(key)?).await? {
+            if asking.has_entries(&asking.board(key)?).await? {
                 replies.text(ENCODING);
             } else {
                 replies.null();
@@ -95,6 +96,9 @@ pub async fn answer_keyspace(
             replies.insert_array(begin, found);
         }
         Keyspace::Scan(scan) => scanned(asking, scan, replies).await?,
+        Keyspace::Ends(key, asked) => expiry::ends(asking, key, *asked, replies).await?,
+        Keyspace::Expire(asked) => expiry::expire(operations, asking, asked, replies, written).await?,
+        Keyspace::Persist(key) => expiry::persist(operations, asking, key, replies, written).await?,
         Keyspace::Size => {
             let mut found = 0;
             each_with_entries(asking, None, |_| {
@@ -122,12 +126,6 @@ pub async fn board_count(asking: &Asking<'_>) -> Result<u64, Refused> {
         pace.note(asking, looked_at).await?;
     }
     Ok(found)
-}
-
-async fn has_entries(asking: &Asking<'_>, key: &BoardKey) -> Result<bool, Refused> {
-    let reading = asking.begin(Some(&key.board)).await?;
-    let found = asking.read(&reading, key, TotalOnly).await?;
-    Ok(found.is_some_and(|answer| answer.total > 0))
 }
 
 /// The names of boards that the token gives access to, page by page.
@@ -271,21 +269,11 @@ async fn delete(
             Refused::new(format!("UNKNOWN {dropped} of the boards were dropped, and then: {}", why.text()))
         };
         pace.note(asking, LOOKUP).await.map_err(after)?;
-        if !has_entries(asking, board).await.map_err(after)? {
+        if !asking.has_entries(board).await.map_err(after)? {
             continue;
         }
-        let name = board.board.clone();
-        let dropping = operations.change_boards(move |boards| boards.drop(name), |_| ()).await;
-        let dropping = dropping.map_err(|why| match why {
-            // Some shards may have dropped it.
-            Failure::NotPublished(why) | Failure::NotPublishedThere(_, why) => {
-                Refused::new(format!("UNKNOWN the board {} may be dropped: {why}", board.board))
-            }
-            why => why.into(),
-        });
-        written.note(dropping.map_err(after)?);
+        drop_board(operations, &board.board, written).await.map_err(after)?;
         dropped += 1;
-        tracing::info!(board = %board.board, "dropped by DEL");
     }
     replies.count(dropped);
     Ok(())

@@ -7,11 +7,12 @@
 //! - `asked`: a read that sees what its connection has written, and what its reply takes; `pace`: long
 //!   commands leave others their turns
 //! - `read`: commands that read a board; `random`: members drawn at random; `keyspace`: commands about boards
-//!   as keys
+//!   as keys; `expiry`: when they end
 //! - `write`: commands as jobs, and what came of them; `take`: commands that take entries away by their place
 
 mod asked;
 mod bounds;
+mod expiry;
 mod key;
 mod keyspace;
 mod pace;

@@ -98,6 +98,42 @@ pub enum Keyspace<'b> {
     Keys(&'b [u8]),
     Scan(Scan<'b>),
     Size,
+    /// When a board ends.
+    Ends(&'b [u8], TimeAsked),
+    /// Has a board end at a time.
+    Expire(Expire<'b>),
+    /// Has a board not end by itself.
+    Persist(&'b [u8]),
+}
+
+/// How a time is replied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TimeAsked {
+    /// In microseconds.
+    pub unit: i64,
+    /// As a time since 1970, and not as what is left.
+    pub is_time: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Expire<'b> {
+    pub key: &'b [u8],
+    pub micros: i64,
+    /// Whether they are since 1970, and not from now on.
+    pub is_time: bool,
+    pub when: WhenToExpire,
+    /// Of the command.
+    pub name: &'static str,
+}
+
+/// On what end of before a new one depends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "they are four words of the command")]
+pub struct WhenToExpire {
+    pub if_endless: bool,
+    pub if_ending: bool,
+    pub if_later: bool,
+    pub if_earlier: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

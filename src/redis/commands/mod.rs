@@ -3,13 +3,14 @@
 //! - `table`: every command, once; `absent`: those of Redis that are not here, and why
 //! - `command`: what a client asks for, in types
 //! - `words`: arguments, taken one after the other
-//! - `add`, `range`, `take`, `keyspace`, `connection`, `transaction`: arguments to those types, in the order
-//!   in which Redis judges them
+//! - `add`, `range`, `take`, `keyspace`, `expiry`, `connection`, `transaction`: arguments to those types, in
+//!   the order in which Redis judges them
 
 mod absent;
 mod add;
 mod command;
 mod connection;
+mod expiry;
 mod keyspace;
 mod range;
 mod table;
@@ -19,8 +20,8 @@ mod words;
 
 pub use absent::{is_of_redis, why_absent};
 pub use command::{
-    Add, Authentication, ClientCommand, Command, CommandQuery, Connection, EntryScan, Keyspace, LexBound,
-    PopReply, Popping, RandomCount, RangeOf, Read, Scan, ScoreBound, Selection, Taking, TransactionStep,
-    Write,
+    Add, Authentication, ClientCommand, Command, CommandQuery, Connection, EntryScan, Expire, Keyspace,
+    LexBound, PopReply, Popping, RandomCount, RangeOf, Read, Scan, ScoreBound, Selection, Taking, TimeAsked,
+    TransactionStep, WhenToExpire, Write,
 };
 pub use table::{COMMANDS, Needs, Spec, find};

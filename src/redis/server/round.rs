@@ -355,7 +355,9 @@ impl<'r, 'c> Round<'r, 'c> {
 fn changes(command: &Command<'_>) -> bool {
     match command {
         Command::Read(..) => false,
-        Command::Keyspace(command) => matches!(command, Keyspace::Delete(_)),
+        Command::Keyspace(command) => {
+            matches!(command, Keyspace::Delete(_) | Keyspace::Expire(_) | Keyspace::Persist(_))
+        }
         Command::Connection(command) => !matches!(
             command,
             Connection::Ping(_)

@@ -29,6 +29,7 @@ use crate::state::dropped::{Dropped, Incarnation};
 use crate::state::entry::{Entry, TreeId};
 use crate::state::expiry::{Expiring, Expiry};
 use crate::state::joining::Joining;
+use crate::state::last_jobs::LastJobs;
 use crate::state::member_versions::MemberVersions;
 use crate::state::members::Members;
 use crate::state::retired::Retired;
@@ -67,6 +68,7 @@ pub struct Shard {
     /// Not part of checkpoints: each is a record of the log, and read at a start.
     bans: Bans,
     versions: MemberVersions,
+    last_jobs: LastJobs,
     next_tree: u32,
     /// Memory held by trees, updated with every change.
     tree_bytes: usize,
@@ -105,6 +107,7 @@ impl Shard {
             dropped: Arc::default(),
             bans: Bans::default(),
             versions: MemberVersions::default(),
+            last_jobs: LastJobs::default(),
             next_tree: 0,
             tree_bytes: 0,
             joining: None,
@@ -199,9 +202,14 @@ impl Shard {
         &self.versions
     }
 
-    /// Takes over what the disk has of both.
-    pub fn set_member_records(&mut self, bans: Bans, versions: MemberVersions) {
-        (self.bans, self.versions) = (bans, versions);
+    /// When boards that end after a quiet time had their last job here.
+    pub fn last_jobs(&self) -> &LastJobs {
+        &self.last_jobs
+    }
+
+    /// Takes over what the disk has of all three.
+    pub fn set_records(&mut self, bans: Bans, versions: MemberVersions, last_jobs: LastJobs) {
+        (self.bans, self.versions, self.last_jobs) = (bans, versions, last_jobs);
     }
 
     pub fn dropped(&self) -> &Dropped {
@@ -333,6 +341,7 @@ impl Shard {
     pub fn end_step(&mut self, step: &Step) {
         step.bans.iter().for_each(|change| self.bans.apply(change));
         step.versions.iter().for_each(|change| self.versions.apply(change));
+        step.last_jobs.iter().for_each(|change| self.last_jobs.apply(change));
         if step.is_ahead {
             let trees = step.changes.chunk_by(|a, b| a.tree == b.tree).filter_map(|changes| changes.first());
             let trees = trees.filter_map(|first| self.trees.get(&first.tree));

@@ -54,6 +54,9 @@ enum SettingWire {
     FinalUntil(i64),
     /// The reason, and since when.
     ReadOnly(String, i64),
+    /// Microseconds since 1970.
+    ExpiresAt(i64),
+    ExpiresAfter(i64),
 }
 
 impl Encode for DefinitionWire {
@@ -147,6 +150,8 @@ fn settings_of(definition: &Definition) -> Vec<SettingWire> {
             .as_ref()
             .map(|read_only| SettingWire::ReadOnly(read_only.reason.clone(), read_only.since.as_micros())),
     );
+    settings.extend(definition.expires_at.map(|at| SettingWire::ExpiresAt(at.as_micros())));
+    settings.extend(definition.expires_after_micros.map(SettingWire::ExpiresAfter));
     settings
 }
 
@@ -218,6 +223,8 @@ fn set(definition: &mut Definition, setting: &SettingWire) -> Result<(), Undecod
             let read_only = ReadOnly { reason: reason.clone(), since: time(*since)? };
             definition.read_only = Some(Arc::new(read_only));
         }
+        SettingWire::ExpiresAt(micros) => definition.expires_at = Some(time(*micros)?),
+        SettingWire::ExpiresAfter(micros) => definition.expires_after_micros = Some(*micros),
     }
     Ok(())
 }
@@ -263,8 +270,10 @@ mod tests {
             ("80", "01 00020202", "a window twice"),
             ("80", "01 0000", "no window"),
             ("80", "01 000100", "the default windows"),
-            ("80", "01 0a00", "a setting of a later version"),
+            ("80", "01 0c00", "a setting of a later version"),
             ("80", "01 09000e", "no reason for being read-only"),
+            ("80", "01 0a01", "an end before 1970"),
+            ("80", "01 0b02", "an end after a microsecond"),
             ("80", "01 0801", "a time before 1970"),
             ("80", "02 0507 07", "a top_k whose policy is set"),
             ("80", "01 0500", "a capacity of nothing"),

@@ -161,6 +161,14 @@ pub fn decode_member_version(bytes: &[u8]) -> Result<MemberVersion, Undecodable>
     Ok(MemberVersion { version, sequence: Sequence(sequence) })
 }
 
+pub fn encode_last_job(time: Timestamp) -> Vec<u8> {
+    to_vec(&time.as_micros())
+}
+
+pub fn decode_last_job(bytes: &[u8]) -> Result<Timestamp, Undecodable> {
+    Timestamp::from_micros(from_slice("last job", bytes)?).map_err(|error| undecodable("last job", error))
+}
+
 /// A sequence: of the last removal of a profile.
 pub fn encode_sequence(sequence: Sequence) -> Vec<u8> {
     to_vec(&sequence.0)

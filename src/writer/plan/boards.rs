@@ -143,6 +143,11 @@ impl Batch<'_> {
         number: Option<RecordNumber>,
         definition: Arc<Definition>,
     ) -> TreeId {
+        if !name.is_instance() {
+            let before = self.board(name).filter(|board| board.incarnation == incarnation);
+            let before = before.map(|board| Arc::clone(board.definition));
+            self.note_defined_quiet(name, before.as_deref(), &definition);
+        }
         let known = self.board(name).map(|board| (board.incarnation, board.tree));
         let tree = match known {
             Some((known, tree)) if known == incarnation => tree,
@@ -230,6 +235,7 @@ impl Batch<'_> {
             self.note_drops_due(&name);
             if !name.is_instance() {
                 self.board_count -= 1;
+                self.forget_last_job(&name);
                 if let Some(parking) = &mut self.parking {
                     parking.note_dropped(&name);
                 }

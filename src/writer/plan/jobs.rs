@@ -322,6 +322,9 @@ impl Batch<'_> {
         let name = &*name;
         let expires = |definition: &&Arc<Definition>| definition.entry_ttl_micros.is_some();
         let expiring = source.definition().filter(expires).cloned();
+        if let Some(definition) = source.definition().filter(|known| known.expires_after_micros.is_some()) {
+            self.note_job_on(definition, name);
+        }
         let is_counted = source.definition().is_some_and(|definition| definition.is_top_k());
         let moving = source.definition().filter(|definition| definition.movement).cloned();
         let (tree, incarnation) = match source {

@@ -37,7 +37,8 @@
 //! - [`profiles`]: what becomes of a member's profile
 //! - [`bans`]: who is hidden; [`everywhere`]: who leaves every board
 //! - [`boards`], [`changes`]: boards and entries as the batch sees them
-//! - [`member_records`]: bans and versions of members as the batch sees them
+//! - [`member_records`]: bans and versions of members as the batch sees them; [`last_jobs`]: when boards
+//!   that end after a quiet time had their last job
 //! - [`packed`]: how the batch keeps the entries
 //! - [`hashed`]: what of all that is mixed into the hash of the log
 
@@ -68,6 +69,7 @@ mod member_records;
 mod packed;
 
 mod hashed;
+mod last_jobs;
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -84,7 +86,8 @@ pub use planned::{
 
 use crate::job::JobPlace;
 use crate::state::{
-    Applied, BoardEvent, Dropped, EarlyInstances, IdBytes, LogHash, ShardTime, Step, StepPlace, TreeId,
+    Applied, BoardEvent, Dropped, EarlyInstances, IdBytes, LastJobChange, LogHash, ShardTime, Step,
+    StepPlace, TreeId,
 };
 use crate::state_lock::{Purpose, StateLock, YieldingReadGuard};
 use crate::storage::codec::{DeltaEncoder, MetadataRecord, ParkedRecord, ProfileRecord, RejectRecord};
@@ -96,6 +99,7 @@ use crate::writer::plan::boards::ChangedBoards;
 use crate::writer::plan::changes::NetChange;
 use crate::writer::plan::expiry::DueEntries;
 use crate::writer::plan::hashed::BatchHash;
+use crate::writer::plan::last_jobs::ChangedLastJobs;
 use crate::writer::plan::look_ahead::{LOOK_AHEAD, only_job};
 use crate::writer::plan::member_records::MemberRecords;
 use crate::writer::plan::movement::KeptMovement;
@@ -204,6 +208,8 @@ struct Batch<'a> {
     profiles: BTreeMap<MemberId, BatchProfile>,
     /// Bans and versions of members that the batch's jobs changed.
     member_records: MemberRecords,
+    /// The last jobs of boards that end after a quiet time.
+    last_jobs: ChangedLastJobs,
     /// Members that left every board, and by what job: what earlier rejects have of them is to be erased.
     erased: Vec<(MemberId, JobPlace)>,
     dropped_trees: Vec<TreeId>,
@@ -297,6 +303,7 @@ impl Planner<'_> {
             metadata: BTreeMap::new(),
             profiles: BTreeMap::new(),
             member_records: MemberRecords::default(),
+            last_jobs: ChangedLastJobs::default(),
             erased: Vec::new(),
             dropped_trees: Vec::new(),
             steps: Vec::new(),
@@ -399,6 +406,11 @@ impl Batch<'_> {
             profiles: profiles.collect(),
             bans: self.member_records.ban_changes,
             versions: self.member_records.version_changes,
+            last_jobs: self
+                .last_jobs
+                .into_iter()
+                .map(|(board, after)| LastJobChange { board, after })
+                .collect(),
             erased: self.erased,
             dropped_trees: self.dropped_trees,
             parked: self.parked,

@@ -111,7 +111,8 @@ impl Batch<'_> {
         let is_plain = definition.has_only_all()
             && !definition.is_top_k()
             && !definition.movement
-            && definition.entry_ttl_micros.is_none();
+            && definition.entry_ttl_micros.is_none()
+            && definition.expires_after_micros.is_none();
         let name = name.clone();
         is_plain.then(|| PlainBoard { board: Arc::new(FoundBoard { name, definition, incarnation }), tree })
     }

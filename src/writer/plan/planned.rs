@@ -6,8 +6,8 @@ use smallvec::SmallVec;
 
 use crate::job::{JobPlace, Reject};
 use crate::state::{
-    Applied, BanChange, BoardEvent, EarlyInstances, HashPoint, Incarnation, LogHash, MemberVersionChange,
-    ShardTime, Step, StepPart, TreeId,
+    Applied, BanChange, BoardEvent, EarlyInstances, HashPoint, Incarnation, LastJobChange, LogHash,
+    MemberVersionChange, ShardTime, Step, StepPart, TreeId,
 };
 use crate::storage::codec::{MetadataRecord, ParkedRecord, ProfileRecord, RejectRecord};
 use crate::tree::Handle;
@@ -180,6 +180,8 @@ pub struct Plan {
     pub bans: Vec<BanChange>,
     /// Versions of members that are remembered or forgotten, in their order.
     pub versions: Vec<MemberVersionChange>,
+    /// The last jobs of boards that end after a quiet time, each once.
+    pub last_jobs: Vec<LastJobChange>,
     /// Members that left every board, and by what job: what earlier rejects have of them is erased.
     pub erased: Vec<(MemberId, JobPlace)>,
     pub dropped_trees: Vec<TreeId>,

@@ -269,6 +269,7 @@ impl Fed {
                 metadata: plan.metadata,
                 profiles: plan.profiles,
                 bans: plan.bans,
+                last_jobs: plan.last_jobs,
                 versions: plan.versions,
                 erased: plan.erased,
                 dropped_trees: plan.dropped_trees,

@@ -127,6 +127,7 @@ impl PlannedShard {
             metadata: plan.metadata,
             bans: plan.bans,
             versions: plan.versions,
+            last_jobs: plan.last_jobs,
             dropped_trees: plan.dropped_trees,
             jobs_rejected: count(self.rejects.len()),
             ..Commit::default()

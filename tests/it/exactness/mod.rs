@@ -9,6 +9,7 @@
 //! - [`rejects`]: rejected jobs are listed newest first, to those who may see them, and counted in the log
 //! - [`nats_rejects`]: two nodes publish each rejection once
 //! - [`board_tokens`]: tokens of definitions and drops name every shard, and no token is empty
+//! - [`board_ends`]: boards that end by themselves do so at their time, and no wrong definition ends one
 //! - [`bans`]: whoever is hidden is in no read of any window, until the ban ends
 //! - [`erasure`]: what is left of a member that was removed from every board
 //! - [`windows`]: each instance of a window has the ranks of its own jobs, from its first instant on
@@ -29,6 +30,7 @@
 //! - [`wide_jobs`]: jobs of many rankings are not refused for what they share a message with
 
 mod bans;
+mod board_ends;
 mod board_tokens;
 mod capacity;
 mod contract;

@@ -63,6 +63,7 @@ fn write_at(data_dir: &Path, timestamp: Timestamp, payload: impl FnOnce(&Registr
         delta: plan.delta,
         metadata: plan.metadata,
         dropped_trees: plan.dropped_trees,
+        last_jobs: plan.last_jobs,
         ..Commit::default()
     };
     store.commit(&commit, true).expect("the disk takes it");
@@ -97,6 +98,13 @@ fn one_write_by_a_clock_that_is_40_days_ahead_destroys_nothing_once_it_is_right_
     let definition = json!({"windows": ["all", "season"], "season": season, "keep": 0, "entry_ttl": "30d"});
     ok(client.put("/v1/boards/b", &definition));
     ok(client.put(&entry_path("b", "old"), &json!({"score": 5})));
+    for (board, end) in [
+        ("ends", json!({"expires_at": from_now(20 * DAY).to_string()})),
+        ("quiet", json!({"expires_after": "20d"})),
+    ] {
+        ok(client.put(&format!("/v1/boards/{board}"), &end));
+        ok(client.put(&entry_path(board, "old"), &json!({"score": 5})));
+    }
     assert!(node.terminate().success());
     write_at(node.data_dir(), from_now(40 * DAY), |_| one("ahead", 9));
     node.restart();
@@ -114,6 +122,9 @@ fn one_write_by_a_clock_that_is_40_days_ahead_destroys_nothing_once_it_is_right_
         node.metric("ranktree_instances{shard=\"0\"}") == Some(1.0)
     });
     assert_eq!(node.metric("ranktree_time_ahead_seconds{shard=\"0\"}"), Some(0.0));
+    for board in ["ends", "quiet"] {
+        assert_eq!(ok(client.get(&format!("/v1/boards/{board}")))["totals"]["all"], json!(1), "{board}");
+    }
     assert!(node.terminate().success());
     node.verify();
 }

@@ -3,6 +3,7 @@
 //! - `same_as_redis`: random commands have the same replies as in a real redis-server
 //! - `take`: entries that are taken by their place, each once
 //! - `boards`: what keys are as boards, and what HTTP shows of them
+//! - `expiry`: when boards end, with the same replies as in a real redis-server
 //! - `tokens`: what tokens allow, for every command
 //! - `limits`: what one client may take of the time and the memory of all
 //! - `frames`: pipelines, and clients that do not behave
@@ -11,6 +12,7 @@
 
 mod boards;
 mod durability;
+mod expiry;
 mod frames;
 mod limits;
 mod same_as_redis;

@@ -79,8 +79,8 @@ class DefinitionInputSeason(TypedDict):
 class DefinitionInput(TypedDict):
     """What a board's definition is to have. On a new board absent fields have their default; on one that is
     there they keep their value. `null` is the default. Only `policy`, `keep`, `grace`, `entry_ttl`,
-    `capacity`, the `every` of `season` and the bounds of keys with `below_min` and `above_max` can change,
-    and windows be added.
+    `expires_at`, `expires_after`, `capacity`, the `every` of `season` and the bounds of keys with
+    `below_min` and `above_max` can change, and windows be added.
     """
     keys: NotRequired[Union[Sequence[KeyInput], None]]
     """The components of a score, compared in this order. Default: one key, `score`, descending."""
@@ -110,6 +110,15 @@ class DefinitionInput(TypedDict):
     entry_ttl: NotRequired[Union[str, None]]
     """How long an entry stays that is not updated, `1s` to `36500d`. Default: forever. A whole number and one
     of `s`, `m`, `h`, `d` and `w`.
+    """
+    expires_at: NotRequired[Union[str, datetime, None]]
+    """When the board ends: it is dropped then, as `DELETE` drops it. A time that is over is refused on a new
+    board; on one that is there it takes `?force=true`. Default: it does not end at a time.
+    """
+    expires_after: NotRequired[Union[str, None]]
+    """How long after its last job the board ends, `1s` to `36500d`: it is dropped then. Until the first job
+    it is counted from when the board was defined, and anew from when this is changed. Default: it stays. A
+    whole number and one of `s`, `m`, `h`, `d` and `w`.
     """
     capacity: NotRequired[Union[int, None]]
     """Each instance shows only so many entries, the best ones: those at later positions are not listed and
@@ -173,6 +182,8 @@ class ListedBoard(TypedDict):
     """Whether reads of `all` take `movement`."""
     kind: Literal['ranking', 'top_k']
     read_only: ReadOnly
+    expires_at: Union[str, None]
+    expires_after: Union[str, None]
     totals: ListedBoardTotals
     """Entries of the board, by window: of `all`, or if the board does not have it of the current instance of
     its first window. With the parameter `window`: of that one. Empty if there is no such instance.
@@ -247,6 +258,8 @@ class Board(TypedDict):
     """Whether reads of `all` take `movement`."""
     kind: Literal['ranking', 'top_k']
     read_only: ReadOnly
+    expires_at: Union[str, None]
+    expires_after: Union[str, None]
     totals: BoardTotals
     """Entries of the board, by window: of `all`, or if the board does not have it of the current instance of
     its first window. With the parameter `window`: of that one. Empty if there is no such instance.
@@ -255,6 +268,7 @@ class Board(TypedDict):
     """The instances that can be read, by window, newest first: from the current one to the oldest one that
     has entries and is not dropped.
     """
+    ends_at: NotRequired[Union[str, None]]
     planned_seasons: List[PlannedSeason]
     next_cursors: BoardNextCursors
     """For windows with older instances that have entries than those listed: the `cursor` that lists them.
@@ -315,6 +329,8 @@ class DefinedBoard(TypedDict):
     """Whether reads of `all` take `movement`."""
     kind: Literal['ranking', 'top_k']
     read_only: ReadOnly
+    expires_at: Union[str, None]
+    expires_after: Union[str, None]
     totals: DefinedBoardTotals
     """Entries of the board, by window: of `all`, or if the board does not have it of the current instance of
     its first window. With the parameter `window`: of that one. Empty if there is no such instance.

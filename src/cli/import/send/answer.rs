@@ -41,6 +41,8 @@ pub struct Answer {
     capacity: Option<Value>,
     movement: Option<Value>,
     kind: Option<Value>,
+    expires_at: Option<Value>,
+    expires_after: Option<Value>,
     /// By window.
     pub instances: Option<Value>,
     /// Of members that were looked up.
@@ -130,11 +132,11 @@ impl Answer {
     /// A board's definition, without the fields that are null.
     pub fn definition(&self) -> Value {
         let Self { policy, keys, ties, windows, utc_offset, season, entry_ttl, .. } = self;
-        let Self { keep, grace, capacity, movement, kind, .. } = self;
+        let Self { keep, grace, capacity, movement, kind, expires_at, expires_after, .. } = self;
         let mut definition = json!({
             "policy": policy, "keys": keys, "ties": ties, "windows": windows, "utc_offset": utc_offset,
             "season": season, "entry_ttl": entry_ttl, "keep": keep, "grace": grace, "capacity": capacity,
-            "movement": movement, "kind": kind
+            "movement": movement, "kind": kind, "expires_at": expires_at, "expires_after": expires_after
         });
         if let Some(fields) = definition.as_object_mut() {
             fields.retain(|_, field| !field.is_null());

@@ -110,6 +110,7 @@ enum QuestionWire<'a> {
     },
     /// A question within another one is bytes, so that no message makes a node decode ever deeper.
     WithColumns(Cow<'a, [u8]>, Vec<MarksWire<'a>>),
+    LastJob(LifeWire<'a>),
 }
 
 /// A board, and the marks that are counted at.
@@ -210,6 +211,7 @@ impl<'a> QuestionWire<'a> {
                 let known = known.map(|known| (known.sequence.0, known.hash));
                 Self::Summary { board: LifeWire::of(board), known }
             }
+            Question::LastJob(board) => Self::LastJob(LifeWire::of(board)),
             Question::Changed(boards) => Self::Changed(boards.iter().map(LifeWire::of).collect()),
             Question::Hidden(HiddenQuestion { board, prefixes, member, after, limit }) => Self::Hidden {
                 board: board.as_ref().map(BoardName::as_str),
@@ -269,6 +271,7 @@ impl<'a> QuestionWire<'a> {
                 let known = known.map(|(sequence, hash)| KnownSummary { sequence: Sequence(sequence), hash });
                 Question::Summary { board: board.read()?, known }
             }
+            Self::LastJob(board) => Question::LastJob(board.read()?),
             Self::Changed(boards) => {
                 Question::Changed(boards.iter().map(LifeWire::read).collect::<Result<_, _>>()?)
             }

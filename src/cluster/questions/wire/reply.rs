@@ -71,6 +71,8 @@ enum ReplyWire<'a> {
     Hidden(Vec<BanWire<'a>>, bool),
     /// The reply as bytes, as in a question.
     WithColumns(Cow<'a, [u8]>, Vec<CountsWire>, Vec<Option<WordsWire>>),
+    /// In microseconds.
+    LastJob(LifeOnShardWire, Option<i64>),
 }
 
 /// The name of a board, or nothing for all boards; a member, and since when.
@@ -187,6 +189,9 @@ impl<'a> ReplyWire<'a> {
                 next.map(|(sequence, index)| (sequence.0, index)),
             ),
             Reply::Movement(reply) => Self::Movement(MovementWire::of(reply)),
+            Reply::LastJob(life, last) => {
+                Self::LastJob(LifeOnShardWire::of(*life), last.map(Timestamp::as_micros))
+            }
             Reply::Changed(changed) => Self::Changed(changed.iter().map(|sequence| sequence.0).collect()),
             Reply::WithColumns { reply, counts, words } => Self::WithColumns(
                 nested(&Self::of(reply)).into(),
@@ -236,6 +241,10 @@ impl<'a> ReplyWire<'a> {
                 next: next.map(|(sequence, index)| (Sequence(sequence), index)),
             }),
             Self::Movement(reply) => Reply::Movement(reply.read()?),
+            Self::LastJob(life, micros) => {
+                let last = micros.map(Timestamp::from_micros).transpose().map_err(undecodable)?;
+                Reply::LastJob(life.read(), last)
+            }
             Self::Changed(changed) => Reply::Changed(changed.into_iter().map(Sequence).collect()),
             Self::WithColumns(reply, counts, words) => {
                 let Cow::Borrowed(bytes) = reply else { return Err(undecodable("it was not decoded")) };

@@ -118,6 +118,7 @@ fn questions() -> Vec<Question<'static>> {
             question: Box::new(Question::Runs(life("a", 7), vec![run(RunStart::Top)])),
             boards: vec![(life("b", 8), vec![Mark::Score(words(&[865]))]), (life("c#2026-W47", 9), vec![])],
         },
+        Question::LastJob(life("a", 7)),
     ]
 }
 
@@ -221,6 +222,8 @@ fn replies() -> Vec<Reply> {
             }],
             words: vec![None, Some(words(&[5, 0]))],
         },
+        Reply::LastJob(LifeOnShard::Here, Timestamp::from_micros(1_000_000).ok()),
+        Reply::LastJob(LifeOnShard::NotYet, None),
     ]
 }
 
@@ -247,6 +250,7 @@ fn the_bytes_of_questions_are_fixed() {
         "01fb2c01fbf401000009020161070a6223323032362d57343708",
         "01fb2c01fbf40100000a000101016101026d38010161026d370a",
         "01fb2c01fbf40100000b0a01016107010000010b0102016208010001fbc3060a6323323032362d5734370900",
+        "01fb2c01fbf40100000c016107",
     ];
     let bytes: Vec<String> = questions()
         .into_iter()
@@ -272,6 +276,8 @@ fn the_bytes_of_replies_are_fixed() {
         "01fb320701090200fb2c0100",
         "01fb3207010a0100026d37fc80841e000100",
         "01fb3207010b020000010105010102fb2c01020001020b0100",
+        "01fb3207010c0101fc80841e0000",
+        "01fb3207010c000000",
     ];
     let bytes: Vec<String> = replies()
         .into_iter()

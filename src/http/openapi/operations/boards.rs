@@ -53,12 +53,12 @@ pub fn put_board() -> Doc {
         .describe(
             "Creates the board, or changes what the body names. Idempotent. An absent field keeps its value, \
              or has its default on a new board; `null` is the default. `policy`, `keep`, `grace`, `entry_ttl`, \
-             `capacity`, the `every` of `season`, and the bounds of keys with `below_min` and `above_max` may \
+             `expires_at`, `expires_after`, `capacity`, the `every` of `season`, and the bounds of keys with `below_min` and `above_max` may \
              change, and `windows` be added, \
              which begin with the next job. Everything else is fixed when the board is created, and a \
              definition that differs in it is refused with `board_differs`. New bounds apply to the jobs that \
              follow; existing entries stay as they are. Another length of seasons holds from the next season \
-             on. A change that would drop instances or entries that can be read is refused with `would_drop` \
+             on. A change that would drop instances or entries that can be read, or the whole board by an `expires_at` that is over, is refused with `would_drop` \
              and their number, unless `force=true` says that they may go. An empty body changes nothing; it \
              creates a board with one key `score`, descending, `set`, and the first to reach a score leads \
              its ties.\n\nAn answer of `GET /v1/boards/{board}` can be sent back as it is, or with another \

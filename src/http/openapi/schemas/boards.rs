@@ -78,6 +78,8 @@ pub fn schemas() -> Value {
                 "The instances that can be read, by window, newest first: from the current one to the oldest one that has entries and is not dropped.",
                 &array(component("Instance"))
             ),
+            "ends_at": or_null(json!({"allOf": [component("Time")],
+                                      "description": "When the board ends, if it ends by itself and no job comes before. `null` also where a shard does not tell."})),
             "planned_seasons": array(component("PlannedSeason")),
             "next_cursors": by_window(
                 "For windows with older instances that have entries than those listed: the `cursor` that lists them. More than 1,000 instances behind the newest, it may list some without entries.",
@@ -127,6 +129,8 @@ fn definition_fields() -> Value {
         "movement": {"type": "boolean", "description": "Whether reads of `all` take `movement`."},
         "kind": {"enum": ["ranking", "top_k"]},
         "read_only": component("ReadOnly"),
+        "expires_at": or_null(component("Time")),
+        "expires_after": or_null(length("How long after its last job the board ends: it is dropped then.")),
         "totals": by_window(
             "Entries of the board, by window: of `all`, or if the board does not have it of the current instance of its first window. With the parameter `window`: of that one. Empty if there is no such instance.",
             &count("Entries of the instance.")
@@ -178,7 +182,7 @@ pub fn seasons() -> Value {
 fn definition_input() -> Value {
     let mut input = json!({
         "type": "object",
-        "description": "What a board's definition is to have. On a new board absent fields have their default; on one that is there they keep their value. `null` is the default. Only `policy`, `keep`, `grace`, `entry_ttl`, `capacity`, the `every` of `season` and the bounds of keys with `below_min` and `above_max` can change, and windows be added.",
+        "description": "What a board's definition is to have. On a new board absent fields have their default; on one that is there they keep their value. `null` is the default. Only `policy`, `keep`, `grace`, `entry_ttl`, `expires_at`, `expires_after`, `capacity`, the `every` of `season` and the bounds of keys with `below_min` and `above_max` can change, and windows be added.",
         "additionalProperties": false,
         "properties": {
             "keys": {"type": ["array", "null"], "minItems": 1, "maxItems": MAX_KEYS, "items": component("KeyInput"),
@@ -205,6 +209,13 @@ fn definition_input() -> Value {
                                    10,000 instances of a window open: with the window `hour` it is at most `10000h`. All windows \
                                    together have at most 16,000 instances, those of `keep` included.", "5m"),
             "entry_ttl": length_input("How long an entry stays that is not updated, `1s` to `36500d`. Default: forever.", "30d"),
+            "expires_at": {"anyOf": [component("Time"), {"type": "null"}],
+                           "description": "When the board ends: it is dropped then, as `DELETE` drops it. A time that is \
+                                           over is refused on a new board; on one that is there it takes `?force=true`. \
+                                           Default: it does not end at a time."},
+            "expires_after": length_input("How long after its last job the board ends, `1s` to `36500d`: it is dropped \
+                                           then. Until the first job it is counted from when the board was defined, and \
+                                           anew from when this is changed. Default: it stays.", "1h"),
             "capacity": {"type": ["integer", "null"], "minimum": 1, "maximum": MAX_CAPACITY,
                          "description": "Each instance shows only so many entries, the best ones: those at later positions \
                                          are not listed and not counted. They are kept, and shown again when those before \

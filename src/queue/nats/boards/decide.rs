@@ -16,7 +16,7 @@ use crate::queue::nats::boards::record::RecordJson;
 use crate::queue::nats::boards::store::NewRecord;
 use crate::state_lock::Purpose;
 use crate::types::{AsOf, BoardName, Sequence, ShardId, Timestamp};
-use crate::writer::{BoardChange, DefineRefused, MAX_BOARDS};
+use crate::writer::{BoardChange, DefineRefused, MAX_BOARDS, RegisteredBoard};
 
 /// How long a definition, drop or clear waits until the stream is reconciled with the shards.
 const RECONCILE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -71,18 +71,28 @@ impl BoardsStream {
     /// Drops a board, and waits until none of this node's shards has it. Returns for every shard a sequence
     /// from which on it is gone.
     ///
+    /// # Arguments
+    /// `only`: what the board has to be; `None`: it does not matter.
+    ///
     /// # Errors
     /// When there is none, or the decision could not be made or has not arrived.
-    pub async fn drop_board(&self, name: &BoardName) -> Result<Vec<(ShardId, Sequence)>, BoardRefused> {
+    pub async fn drop_board(
+        &self,
+        name: &BoardName,
+        only: Option<&RegisteredBoard>,
+    ) -> Result<Vec<(ShardId, Sequence)>, BoardRefused> {
         self.wait_until_reconciled().await?;
         let mut last = self.last(name).await?;
         let recorded = loop {
             let after = last.as_ref().map_or(0, |last| last.sequence);
             let known = Decision::later(last.map(|last| last.decision), self.held(name));
-            let Some(Decision { incarnation, definition: Some(_) }) = known else {
+            let Some(Decision { incarnation, definition: Some(definition) }) = known else {
                 // The drop was decided before, but has not arrived everywhere. Its delivery continues.
                 break self.pending_drop(name).ok_or(DefineRefused::Unknown)?;
             };
+            if only.is_some_and(|only| *only != RegisteredBoard { incarnation, definition }) {
+                return Err(DefineRefused::Unknown.into());
+            }
             let record = RecordJson::of(&Decision::dropped(incarnation), self.next_number());
             if let Some(recorded) = self.store(NewRecord { name: name.clone(), record, after }).await? {
                 break recorded;

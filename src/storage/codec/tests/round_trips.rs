@@ -229,6 +229,8 @@ proptest! {
             capacity,
             movement,
             read_only: read_only.map(|(reason, since)| Arc::new(ReadOnly { reason, since: time(since) })),
+            expires_at: final_until.map(time),
+            expires_after_micros: ttl,
         };
         let board = ManifestBoard { definition: Arc::new(definition), ..manifest().boards.remove(0) };
         let manifest = Manifest { boards: vec![board], ..manifest() };

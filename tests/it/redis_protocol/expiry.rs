@@ -1,0 +1,68 @@
+//! Keys that expire: the same replies as those of a real redis-server, or of Redis' documents where that is
+//! an older one, and what HTTP shows of it.
+
+use serde_json::json;
+
+use crate::support::nats::wait_until;
+use crate::support::node::Node;
+use crate::support::redis::{RedisServer, ask, start};
+
+#[test]
+fn expiry_replies_as_redis_does() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let (node, mut ranktree) = start(folder.path(), Node::shards(3));
+    let real = RedisServer::start(folder.path());
+    let mut redis = real.connect();
+    let far = "4102444800";
+    // What every version of Redis has.
+    let commands = format!(
+        "ZADD k 1 a|TTL k|PTTL k|PERSIST k|TTL none|PTTL none|PERSIST none|EXPIRE none 9|EXPIREAT k {far}
+        PEXPIREAT k 4102444800001|ZSCORE k a|PERSIST k|PERSIST k|TTL k|EXPIRE k x|EXPIRE k|EXPIREAT k {far}
+        EXPIRE k 0|EXISTS k|ZADD k 2 b|TTL k|EXPIREAT k 1000|EXISTS k|ZADD k 3 c|PEXPIRE k -5|ZCARD k
+        ZADD k 5 e|MULTI|EXPIREAT k {far}|ZADD k 6 f|EXEC|PERSIST k|DEL k|TTL k"
+    );
+    for command in commands.split(['|', '\n']).map(str::trim).filter(|command| !command.is_empty()) {
+        let words: Vec<&str> = command.split(' ').collect();
+        assert_eq!(ask(&mut ranktree, &words), ask(&mut redis, &words), "{command}");
+    }
+    // What came with Redis 7, as its documents have it.
+    for (command, reply) in [
+        ("ZADD k 1 a", "1"),
+        ("EXPIRETIME k", "-1"),
+        ("PEXPIRETIME none", "-2"),
+        ("EXPIREAT k 4102444800 XX", "0"),
+        ("EXPIREAT k 4102444800 GT", "0"),
+        ("EXPIREAT k 4102444800 NX", "1"),
+        ("EXPIREAT k 4102444900 NX", "0"),
+        ("EXPIREAT k 4102444801 GT", "1"),
+        ("PEXPIRETIME k", "4102444801000"),
+        ("EXPIREAT k 4102444800 GT", "0"),
+        ("EXPIREAT k 4102444802 LT", "0"),
+        ("PEXPIREAT k 4102444800600 xx lt", "1"),
+        ("PEXPIRETIME k", "4102444800600"),
+        ("EXPIRETIME k", "4102444801"),
+        ("PERSIST k", "1"),
+        ("EXPIREAT k 4102444800 LT", "1"),
+    ] {
+        let words: Vec<&str> = command.split(' ').collect();
+        assert_eq!(ask(&mut ranktree, &words), reply, "{command}");
+    }
+    assert_eq!(ask(&mut ranktree, &["DEL", "k"]), "1");
+    // What runs down: within what a slow machine takes.
+    ask(&mut ranktree, &["ZADD", "k", "1", "a"]);
+    assert_eq!(ask(&mut ranktree, &["EXPIRE", "k", "100"]), "1");
+    let left: i64 = ask(&mut ranktree, &["TTL", "k"]).parse().expect("a number");
+    let exactly: i64 = ask(&mut ranktree, &["PTTL", "k"]).parse().expect("a number");
+    assert!((60..=100).contains(&left) && (60_000..=100_000).contains(&exactly), "{left} {exactly}");
+    // The board itself ends, and over HTTP it is the same one.
+    let http = node.client();
+    assert!(http.get("/v1/boards/k").1["expires_at"].is_string());
+    assert_eq!(http.put("/v1/boards/k", &json!({"expires_at": null, "expires_after": "1h"})).0, 200);
+    let left: i64 = ask(&mut ranktree, &["TTL", "k"]).parse().expect("a number");
+    assert!((3_500..=3_600).contains(&left), "{left}");
+    assert_eq!(ask(&mut ranktree, &["PEXPIRE", "k", "1500"]), "1");
+    assert_eq!(http.get("/v1/boards/k").1["expires_after"], json!(null), "EXPIRE says all of it");
+    wait_until("it is over", || ask(&mut ranktree, &["EXISTS", "k"]) == "0");
+    assert_eq!(http.get("/v1/boards/k").0, 404);
+    assert_eq!(ask(&mut ranktree, &["TTL", "k"]), "-2");
+}
