@@ -1,5 +1,6 @@
 //! `ranktree restore`.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -13,8 +14,9 @@ use crate::cli::offline::exit_on_signal;
 use crate::cli::outside_data::check_no_data_above;
 use crate::cli::progress::Progress;
 use crate::config::{DataArgs, FileArgs};
-use crate::snapshot::{Replace, Restored, SnapshotSource, refuse_overlap, restore};
+use crate::snapshot::{Chosen, Replace, Restored, SnapshotSource, refuse_overlap, restore};
 use crate::storage::{DataLayout, with_real_paths};
+use crate::types::ShardSet;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -22,6 +24,8 @@ Examples:
     ranktree restore --from /backup/ranks-sunday --data-dir ./data
   Into that of a stopped service, whose shards are kept beside the new ones:
     ranktree restore --from /backup/ranks-sunday --data-dir /var/lib/ranktree --replace
+  A whole service on new machines and a new NATS, from the snapshots of its nodes:
+    ranktree restore --from /backup/a --from /backup/b --shards 0-5 --bind-new-streams --data-dir ./data
 
 The snapshot is copied into the data directory and checked there: that every shard and every file is there, that all \
 checksums are right, that the shards open, and all that `ranktree verify` checks. The shards that were there are touched \
@@ -45,9 +49,17 @@ Exit status: 0 restored, 2 failure.";
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub struct Args {
-    /// The directory that `ranktree snapshot` has written
-    #[arg(long, value_name = "DIR")]
-    from: PathBuf,
+    /// The directory that `ranktree snapshot` has written; given several times, the newest copy of each shard
+    /// is taken
+    #[arg(long, value_name = "DIR", required = true)]
+    from: Vec<PathBuf>,
+    /// The shards to restore, such as 0-5; otherwise all that the snapshots have
+    #[arg(long, value_name = "LIST", value_parser = ShardSet::parse)]
+    shards: Option<ShardSet>,
+    /// Has the next start bind the data to new streams, because those that they are of are gone: for one node
+    /// of the service, which is started before the others
+    #[arg(long)]
+    bind_new_streams: bool,
     /// Moves the shards that the data directory holds aside; without it, a data directory that is not empty
     /// is refused
     #[arg(long)]
@@ -65,8 +77,19 @@ pub struct Args {
 pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     // The thread that reads the snapshot has the rights of the snapshot's owner. All others are started after
     // this one became the directory's owner.
-    let from = as_owner_of(&args.from, |from| Ok(SnapshotSource::open(from)?))?;
-    refuse_overlap(&args.from, &args.data.data_dir)?;
+    let mut sources = Vec::with_capacity(args.from.len());
+    for from in args.from.iter().collect::<BTreeSet<_>>() {
+        sources.push((from.clone(), as_owner_of(from, |from| Ok(SnapshotSource::open(from)?))?));
+        refuse_overlap(from, &args.data.data_dir)?;
+    }
+    let (from, chosen) = match sources.pop() {
+        // What is wrong with the only one is told once an interrupted restore is completed.
+        Some((_, only)) if sources.is_empty() && args.shards.is_none() => (only, Vec::new()),
+        last => {
+            sources.extend(last);
+            SnapshotSource::newest_of(sources, args.shards.as_ref())?
+        }
+    };
     check_no_data_above(&args.data.data_dir)?;
     let data_dir = become_owner_of(&args.data.data_dir)?;
     let progress = Arc::new(Progress::new("restore".to_owned()));
@@ -77,15 +100,15 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
         Args { replace: true, .. } => Replace::OfService,
         Args { .. } => Replace::None,
     };
-    let restored = restore(from, &data_dir, replace, &note);
+    let restored = restore(from, &data_dir, replace, args.bind_new_streams, &note);
     progress.finish();
     let restored = restored?;
-    tell(&restored);
+    tell(&restored, &chosen, args.bind_new_streams);
     println!("restored into {}", with_real_paths(&data_dir.display()));
     Ok(ExitCode::SUCCESS)
 }
 
-fn tell(restored: &Restored) {
+fn tell(restored: &Restored, chosen: &[Chosen], binds: bool) {
     let Restored { manifest, moved_to, another, was_interrupted } = restored;
     if *was_interrupted {
         println!("completed the restore that was interrupted");
@@ -94,7 +117,9 @@ fn tell(restored: &Restored) {
     println!("shards      {:>12}", HumanCount(u64::from(manifest.shard_count)).to_string());
     println!("size        {:>12}", HumanBytes(manifest.bytes()).to_string());
     for shard in &manifest.shards {
-        println!("shard {:<5} applied {}", shard.shard, shard.applied_sequence);
+        let chosen = chosen.iter().find(|chosen| chosen.shard.0 == shard.shard);
+        let from = chosen.map_or_else(String::new, told_of);
+        println!("shard {:<5} applied {}{from}", shard.shard, shard.applied_sequence);
     }
     if let Some(moved_to) = moved_to {
         println!("the shards of before are in {}", with_real_paths(&moved_to.display()));
@@ -105,4 +130,18 @@ fn tell(restored: &Restored) {
     let DataLayout { shards, own } = manifest.layout();
     let own = if own.is_first(shards) { String::new() } else { format!(" --own {own}") };
     println!("start the service with --shards {shards}{own}");
+    if binds {
+        println!(
+            "it binds these data to new streams: start it before all other nodes, and those with empty data \
+             directories once GET /v1/status shows its shards live"
+        );
+    }
+}
+
+/// From which snapshot a shard is, and which older copies others have.
+fn told_of(chosen: &Chosen) -> String {
+    let older: Vec<String> =
+        chosen.older.iter().map(|(path, applied)| format!("{applied} in {}", path.display())).collect();
+    let older = if older.is_empty() { String::new() } else { format!(" (and {})", older.join(", ")) };
+    with_real_paths(&format!(" from {}{older}", chosen.from.display()))
 }

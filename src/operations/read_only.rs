@@ -13,7 +13,7 @@ use crate::operations::failure::Failure;
 use crate::operations::shared::Operations;
 use crate::query::NoBoard;
 use crate::queue::nats::Decided;
-use crate::types::{AsOf, BoardName};
+use crate::types::{AsOf, BoardName, Sequence};
 use crate::writer::BoardChange;
 
 /// Whether a board, or the service, is read-only after a request about it.
@@ -120,8 +120,9 @@ impl BoardChanges {
         }
         if before.is_none() && reason.is_none() {
             // Nothing was ever decided of the service, and nothing need be.
-            let shards = self.operations.node.shards.iter();
-            let token = AsOf(shards.map(|shard| (shard.id, shard.applied.get())).collect());
+            let node = &self.operations.node;
+            let applied = |shard| node.owned(shard).map_or(Sequence(0), |owned| owned.applied.get());
+            let token = AsOf(node.all_shards().map(|shard| (shard, applied(shard))).collect());
             return Ok(SetReadOnly { read_only: None, token, changed: false });
         }
         let Decided { definition, token, .. } = self.change(&name, &change, None).await?;

@@ -12,7 +12,7 @@ use crate::queue::nats;
 use crate::storage::codec::Meta;
 use crate::storage::{
     DataMarker, FilledFrom, Fit, ServiceId, ShardIdentity, StorageError, StorageResources, Store, check_fit,
-    check_fit_on_disk, filled_from, next_identity, service_of_shards, shard_directory,
+    check_fit_on_disk, filled_from, is_unbound, next_identity, service_of_shards, shard_directory,
 };
 use crate::types::{ShardId, ShardSet};
 
@@ -73,6 +73,18 @@ impl Fits<'_> {
             return Err(other_prefix(&path, &prefix, settings, ""));
         }
         match identity.service.zip(self.streams) {
+            Some((own, theirs)) if own != theirs && is_unbound(origin) => Err(StorageError::DoesNotFit {
+                path,
+                what: format!(
+                    "the data were restored to be bound to new streams, and {} were made for another service, \
+                     {theirs}: a node with an empty data directory was started before this one",
+                    under(&settings.prefix)
+                )
+                .into(),
+                step: "Stop all nodes, delete these streams (nats stream rm), move the data directories of the \
+                       other nodes away, and start this node first"
+                    .into(),
+            }),
             Some((own, theirs)) if own != theirs => Err(StorageError::DoesNotFit {
                 path,
                 what: nats::of_another_service(own, &under(&settings.prefix), theirs).into(),

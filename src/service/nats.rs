@@ -20,7 +20,7 @@ use crate::queue::ThisNode;
 use crate::queue::nats;
 use crate::queue::nats::{
     BoardsStream, Claim, JetStream, KnownNode, NatsShard, OtherShard, Peers, ServiceFacts, Settings,
-    ShardStart, ShardStream, StreamPublisher, StreamSource, unpark_ready_jobs,
+    ShardStart, ShardStream, StartedShard, StreamPublisher, StreamSource, unpark_ready_jobs,
 };
 use crate::queue::publisher::Publisher;
 use crate::service::ServiceError;
@@ -28,7 +28,8 @@ use crate::service::opening::OpenedShard;
 use crate::snapshot::StagedCopies;
 use crate::state_lock::Purpose;
 use crate::storage::{
-    DataLayout, ServiceId, ShardIdentity, StorageError, known_data, mark_layout, mark_prefix, shard_directory,
+    DataLayout, ServiceId, ShardIdentity, StorageError, is_unbound, known_data, mark_layout, mark_prefix,
+    shard_directory,
 };
 use crate::types::{Sequence, ShardId};
 use crate::writer::{Registry, WantedBoards};
@@ -208,7 +209,9 @@ impl NatsStreams {
             let store = shard.store.get().map_err(|error| ServiceError::Shard { shard: shard.id, error })?;
             let (health, service) = (Arc::clone(&shard.health), store.identity().service);
             own_service = own_service.or(service);
-            let start = ShardStart { shard: shard.id, health, service };
+            let meta = store.meta().map_err(|error| ServiceError::Shard { shard: shard.id, error })?;
+            let binds = meta.is_some_and(|meta| is_unbound(&meta.stream));
+            let start = ShardStart { shard: shard.id, health, service, binds };
             nats.take_up_divergence(shard.id, &store, &shard.health)
                 .map_err(|error| ServiceError::Shard { shard: shard.id, error })?;
             let (publisher, source, stream) = nats.shard(&start)?;
@@ -217,7 +220,8 @@ impl NatsStreams {
             task_ends.push((publisher.clone(), stream));
             queue_ends.insert(shard.id, (publisher, source));
             // A shard that has lost its data had a stream: a new one would only hide that it is gone.
-            starts.push((shard.id, if shard.is_lost { applied.max(Sequence(1)) } else { applied }));
+            let applied = if shard.is_lost { applied.max(Sequence(1)) } else { applied };
+            starts.push(StartedShard { shard: shard.id, applied, binds });
         }
         let incarnation = registry.last_incarnation().0;
         let setting_up = Arc::clone(&nats);

@@ -104,6 +104,11 @@ impl Manifest {
         Self { checksum: manifest.own_checksum(), ..manifest }
     }
 
+    /// The same of these shards alone.
+    pub(super) fn of_shards(&self, shards: Vec<ManifestShard>) -> Self {
+        Self { shards, ..self.clone() }
+    }
+
     fn own_checksum(&self) -> String {
         let bare = Self { checksum: String::new(), ..self.clone() };
         let json = serde_json::to_vec(&bare).expect("names and numbers can be JSON");

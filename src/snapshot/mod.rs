@@ -20,5 +20,5 @@ mod taken;
 pub use manifest::{MANIFEST, Manifest, ManifestError, ManifestFile, ManifestShard, append_checksum};
 pub use one_shard::{ExpectedCopy, StagedCopies};
 pub use restore::{Replace, RestoreError, Restored, restore};
-pub use source::{SnapshotSource, SourceError, refuse_overlap};
+pub use source::{Chosen, SnapshotSource, SourceError, refuse_overlap};
 pub use taken::{AT_ONCE, IDLE, SnapshotError, Snapshots, TakenSnapshot};

@@ -21,7 +21,7 @@ use crate::snapshot::source::{Piece, Pieces, SnapshotSource};
 use crate::snapshot::swap::{BEFORE, NEW, Plan, STAGED, SwapError};
 use crate::storage::{
     DirectoryLock, Progress, ServiceId, StorageError, begin_lineage, known_data, make_private_directory,
-    service_in, shard_directory, shards_in,
+    service_in, shard_directory, shards_in, unbind,
 };
 use crate::types::{ShardId, count};
 
@@ -75,7 +75,8 @@ pub enum Replace {
 /// Puts a snapshot into a data directory.
 ///
 /// # Arguments
-/// `replace`: which shards that are there may be moved aside.
+/// - `replace`: which shards that are there may be moved aside.
+/// - `binds`: whether the next start binds the shards to new streams.
 ///
 /// # Errors
 /// When the snapshot is not whole, or the data directory is in use or not empty. What was there is untouched
@@ -85,11 +86,12 @@ pub fn restore(
     from: SnapshotSource,
     data_dir: &Path,
     replace: Replace,
+    binds: bool,
     progress: Progress<'_>,
 ) -> Result<Restored, RestoreError> {
     let is_missing = |path: &&Path| !path.as_os_str().is_empty() && !path.exists();
     let made: Vec<&Path> = data_dir.ancestors().take_while(is_missing).collect();
-    let restored = put_in_place(from, data_dir, replace, progress);
+    let restored = put_in_place(from, data_dir, replace, binds, progress);
     if restored.is_err() {
         // Empty ones alone: what a later restore completes stays.
         let _ = made.into_iter().try_for_each(std::fs::remove_dir);
@@ -101,6 +103,7 @@ fn put_in_place(
     from: SnapshotSource,
     data_dir: &Path,
     replace: Replace,
+    binds: bool,
     progress: Progress<'_>,
 ) -> Result<Restored, RestoreError> {
     let SnapshotSource { manifest, sizes, pieces } = from;
@@ -141,7 +144,8 @@ fn put_in_place(
     remove(&data_dir.join(COPIES))?;
     let checked = stage(&manifest, pieces, &staged, progress).and_then(|()| {
         manifest.shards.iter().try_for_each(|shard| check(&manifest, shard, &staged, progress))?;
-        begin_lineages(&manifest, &staged)
+        begin_lineages(&manifest, &staged)?;
+        if binds { unbind_shards(&manifest, &staged) } else { Ok(()) }
     });
     if let Err(error) = checked {
         // What cannot be removed is removed by the next restore.
@@ -186,6 +190,14 @@ fn begin_lineages(manifest: &Manifest, staged: &Path) -> Result<(), RestoreError
         begin_lineage(&path, shard, manifest.shard_count, None)?;
     }
     Ok(())
+}
+
+/// Has the next start bind the shards to the streams that it finds or makes.
+fn unbind_shards(manifest: &Manifest, staged: &Path) -> Result<(), RestoreError> {
+    let shards = manifest.shards.iter().map(|shard| ShardId(shard.shard));
+    shards
+        .into_iter()
+        .try_for_each(|shard| Ok(unbind(&shard_directory(staged, shard), shard, manifest.shard_count)?))
 }
 
 /// Locks the shards that are there, so that no process uses them.

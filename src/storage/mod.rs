@@ -32,6 +32,7 @@ mod recovery;
 mod replay;
 mod walk;
 
+mod unbound;
 mod verify;
 mod verify_parked;
 
@@ -64,5 +65,6 @@ pub use store::Progress;
 pub use store::{
     HashCommit, InspectedDirectory, ParkedLine, ProfileAt, ReadPlace, Reopened, Store, StoreSnapshot,
 };
+pub use unbound::{is_unbound, unbind};
 pub use verify::{VerifyCounts, check_rebuildable, rebuild, verify};
 pub use verify_parked::{MemberLines, verify_parked};

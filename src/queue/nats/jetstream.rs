@@ -67,6 +67,8 @@ pub struct ShardStart {
     pub health: Arc<Health>,
     /// The service of its data, if that is known.
     pub service: Option<ServiceId>,
+    /// Its data are to be bound to the stream that there is.
+    pub binds: bool,
 }
 
 /// A node's NATS.
@@ -213,7 +215,8 @@ impl JetStream {
             start.service,
             GapPolicy {
                 halt_after: self.settings.halt_after,
-                accept: self.settings.accept_gap.contains(&start.shard.0),
+                accept: self.settings.accept_gap.contains(&start.shard.0) || start.binds,
+                binds: start.binds,
             },
         ));
         let source = StreamSource::start(Arc::clone(&shared), closed)

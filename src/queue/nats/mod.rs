@@ -55,3 +55,4 @@ pub use shard::{NatsShard, OtherShard};
 pub use streams::boards_config::ServiceFacts;
 pub use streams::find_shards::find_shards;
 pub use streams::jobs_config::{STEP_TO_OWN_SERVICE, of_another_service};
+pub use streams::set_up::StartedShard;

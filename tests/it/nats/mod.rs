@@ -4,6 +4,7 @@
 //! - [`protocol`]: a stream that was replaced or lost messages, and messages that are not jobs
 //! - [`gaps`]: which missing messages are a gap, and how a halt ends
 //! - [`accept_gap`]: a stream that does not continue what was applied is applied if the operator accepts it
+//! - [`restored_service`]: a whole service comes back from snapshots of several nodes on new streams
 //! - [`retention`]: the messages that are kept in a stream are bounded, and room is made before it is full
 //! - [`full`]: a full stream's status says what holds its messages and what makes room
 //! - [`changed_streams`]: a stream that someone changes or deletes while a node runs
@@ -66,6 +67,7 @@ mod permissions;
 mod protocol;
 mod refilled;
 mod reject_lease;
+mod restored_service;
 mod retention;
 mod seasons;
 mod write_service;

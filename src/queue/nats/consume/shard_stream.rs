@@ -24,8 +24,10 @@ use crate::writer::{Health, ShardState};
 pub struct GapPolicy {
     /// How long the leader of the stream must have reported the gap before the shard halts.
     pub halt_after: Duration,
-    /// The operator accepts one gap (`--accept-gap`).
+    /// The operator accepts one gap (`--accept-gap`), or has restored data that are to be bound to a stream.
     pub accept: bool,
+    /// It is the latter.
+    pub binds: bool,
 }
 
 /// What the parts of a shard's queue share: its source, fetcher and publisher, and the tasks that look after

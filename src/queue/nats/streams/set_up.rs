@@ -39,6 +39,29 @@ const SIZES_TRIED: [i64; 9] =
     [16 << 30, 8 << 30, 4 << 30, 2 << 30, 1 << 30, 512 << 20, 256 << 20, 128 << 20, SIZE_MIN];
 const SIZE_MIN: i64 = 64 << 20;
 
+/// Data that are to be bound to a new stream would have what an older one holds applied a second time.
+fn check_new(found: &Info) -> Result<(), PrepareError> {
+    let (stream, messages) = (&found.config.name, found.state.messages);
+    if messages == 0 {
+        return Ok(());
+    }
+    Err(PrepareError::Refused(format!(
+        "the data were restored to be bound to new streams, and the stream {stream} is there already, with {messages} \
+         messages, which would be applied a second time. If it is the service's own, restore again without \
+         --bind-new-streams, and the node goes on with it; if it is to be given up, stop all nodes and delete it \
+         (nats stream rm {stream})"
+    )))
+}
+
+/// A shard that this node owns, as it is at the start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StartedShard {
+    pub shard: ShardId,
+    pub applied: Sequence,
+    /// Its data are to be bound to the stream that there is, or that is made for them.
+    pub binds: bool,
+}
+
 impl JetStream {
     /// Creates or checks the streams, and tries again for as long as NATS cannot be reached.
     ///
@@ -51,7 +74,7 @@ impl JetStream {
     /// When a stream is configured otherwise than it must be; the text says how.
     pub async fn prepare(
         &self,
-        starts: &[(ShardId, Sequence)],
+        starts: &[StartedShard],
         incarnation: u64,
         own_service: Option<ServiceId>,
     ) -> Result<(), SetupError> {
@@ -111,14 +134,14 @@ impl JetStream {
     /// whether there is a boards' stream.
     async fn check_service(
         &self,
-        starts: &[(ShardId, Sequence)],
+        starts: &[StartedShard],
         own_service: Option<ServiceId>,
     ) -> Result<bool, PrepareError> {
         let found = self.find(&self.names.boards_stream()).await?;
         let theirs = found.as_ref().and_then(|found| service_of(&found.config));
         match own_service.zip(theirs) {
             // Data that hold nothing become those of the streams.
-            Some((own, theirs)) if own != theirs && starts.iter().any(|(_, applied)| applied.0 > 0) => {
+            Some((own, theirs)) if own != theirs && starts.iter().any(|start| start.applied.0 > 0) => {
                 let streams = format!("the streams under the prefix {}", self.settings.prefix);
                 let what = of_another_service(own, &streams, theirs);
                 Err(PrepareError::Refused(format!("{what}. {STEP_TO_OWN_SERVICE}")))
@@ -129,7 +152,7 @@ impl JetStream {
 
     async fn try_prepare(
         &self,
-        starts: &[(ShardId, Sequence)],
+        starts: &[StartedShard],
         incarnation: u64,
         own_service: Option<ServiceId>,
     ) -> Result<(), PrepareError> {
@@ -139,11 +162,16 @@ impl JetStream {
         // Whose streams are missing, and nothing on this node says whether they were lost.
         let mut unknown = Vec::new();
         for shard in (0..self.facts.shards).map(ShardId) {
-            let applied = starts.iter().find(|(own, _)| *own == shard).map(|(_, applied)| *applied);
-            let accepts_gap = self.settings.accept_gap.contains(&shard.0);
+            let start = starts.iter().find(|start| start.shard == shard);
+            let applied = start.map(|start| start.applied);
+            let accepts_gap =
+                self.settings.accept_gap.contains(&shard.0) || start.is_some_and(|start| start.binds);
             match (self.find(&names.jobs_stream(shard)).await?, applied) {
                 (Some(found), _) => {
                     self.check_jobs_stream(&found.config, shard)?;
+                    if start.is_some_and(|start| start.binds) {
+                        check_new(&found)?;
+                    }
                     limits.push(found.config.max_bytes);
                 }
                 (None, Some(applied)) if accepts_gap => {
@@ -178,7 +206,7 @@ impl JetStream {
             self.find_or_create(boards, "boards", |found| boards_mismatches(found, names, facts)).await?;
         let service = service_of(&found);
         self.note_service(service);
-        if !has_boards && limits.is_empty() && starts.iter().all(|(_, applied)| applied.0 == 0) {
+        if !has_boards && limits.is_empty() && starts.iter().all(|start| start.applied.0 == 0) {
             // Beside the start: which other streams there are may not be for this node to know.
             tokio::spawn(tell_of_new_service(self.managing.clone(), self.settings.prefix.clone()));
         }

@@ -57,7 +57,9 @@ impl Fetcher {
                 "the stream {name} is not the one that this shard was filled from up to {applied} (it is \
                  {found}, not {}): it was deleted and created again, or belongs to another system, to which \
                  --nats or --prefix leads; restore the stream, or start with --accept-gap {shard} to \
-                 continue with this one, whose {stored} messages are then all applied as new jobs{gone}",
+                 continue with this one, whose {stored} messages are then all applied as new jobs{gone}; if the \
+                 whole service came to new streams from snapshots, do neither, but restore the newest data once \
+                 with `ranktree restore --bind-new-streams`",
                 self.origin.stream
             )));
         }

@@ -47,7 +47,12 @@ impl Fetcher {
     /// or when the operator has accepted the mismatch.
     pub(super) async fn halt(&mut self, reason: String) {
         if self.shared.accept_gap.take(self.tip.sequence) {
-            tracing::warn!(shard = %self.shared.shard, reason, "a stream that does not continue what was applied is accepted, because of --accept-gap");
+            let because = if self.shared.gap_policy.binds {
+                "a restore with --bind-new-streams"
+            } else {
+                "--accept-gap"
+            };
+            tracing::warn!(shard = %self.shared.shard, reason, "a stream that does not continue what was applied is accepted, because of {because}");
             (self.rebase_accepted, self.mismatch) = (true, MismatchState::default());
             return;
         }

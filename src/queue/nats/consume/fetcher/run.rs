@@ -297,7 +297,7 @@ impl Fetcher {
             self.forget_mismatch();
             self.shared.set_state(ShardState::Live);
             // `--accept-gap` is about what the start finds, not about what may happen in a month.
-            if self.shared.accept_gap.withdraw() {
+            if self.shared.accept_gap.withdraw() && !self.shared.gap_policy.binds {
                 tracing::info!(shard = %self.shared.shard, "the stream continues what was applied, so --accept-gap was not needed; remove it");
             }
         } else if self.progress_noted.is_none_or(|noted| noted.elapsed() >= PROGRESS_INTERVAL) {
