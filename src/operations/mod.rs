@@ -52,7 +52,7 @@ pub use offload::Offload;
 pub use reads::Reading;
 #[cfg(test)]
 pub use remote::{RemoteOutcome, read_answer};
-pub use results::JobResult;
+pub use results::{FirstResult, JobResult};
 pub use score_change::ScoreChange;
 pub use shared::{Cluster, Operations};
 pub use trim::Removed;
