@@ -46,8 +46,8 @@ pub type Event = Box<dyn FnOnce(&Registry) + Send>;
 pub struct Registry {
     state: Mutex<RegistryState>,
     auto_create: bool,
-    /// How long ids of jobs are kept. It is here because replicas of a shard have to agree on it, as they have
-    /// on `auto_create`.
+    /// How long ids of jobs are kept. It is here because replicas of a shard have to agree on it, as they
+    /// have on `auto_create`.
     job_ids_keep_micros: i64,
     /// Whether `next_incarnation` has any board. Usually it has none, and then jobs need not take the lock.
     has_next_incarnation: AtomicBool,

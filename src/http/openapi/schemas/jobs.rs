@@ -195,7 +195,10 @@ pub fn answers() -> Value {
                 ),
                 object_with(
                     "Other shards did not answer, so the ranks of the entry are not known.",
-                    with(json!({"token": component("Token")}), [changed_field(), missing_field(), by_window(), repeated_fields()]),
+                    with(
+                        json!({"token": component("Token")}),
+                        [changed_field(), missing_field(), by_window(), repeated_fields()]
+                    ),
                     &["token", "changed", "missing"]
                 )
             ]
