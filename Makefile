@@ -180,8 +180,7 @@ workflows-check: pins-check workflows ## Checks the workflows for GitHub
 	python3 -B packaging/check_workflows.py --tools $(TOOLS)/workflows/bin
 
 # Each is a row of tools/table.py, and goes into this clone.
-GOT := nats redis schemathesis prometheus valgrind faketime compose valkey valkey-tests cargo-deny helm chart workflows \
-	pictures go
+GOT := nats redis schemathesis prometheus valgrind faketime compose valkey valkey-tests cargo-deny helm chart workflows pictures go
 .PHONY: $(GOT)
 $(GOT):
 	@$(SETUP) $@

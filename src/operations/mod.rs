@@ -15,7 +15,7 @@
 //!   windows of `entered`; `score_change` what of that a front end is told that speaks of scores alone
 //! - `boards`: definitions, clears and drops; `would_drop`: what a definition would take away;
 //!   `board_repair`: completes what a crash interrupted; `board_ends`: drops those that are over; `trim`:
-//!   removes entries
+//!   removes entries; `read_only`: whether there may be writes
 
 mod admission;
 mod offload;
@@ -36,6 +36,7 @@ mod write;
 
 mod board_ends;
 mod boards;
+mod read_only;
 mod trim;
 mod would_drop;
 
@@ -49,6 +50,7 @@ pub use boards::{BoardChanges, ChangedSeasons, DefinedBoard};
 pub use entered::{JobTimes, entered};
 pub use failure::{Failure, WouldDrop};
 pub use offload::Offload;
+pub use read_only::SetReadOnly;
 pub use reads::Reading;
 #[cfg(test)]
 pub use remote::{RemoteOutcome, read_answer};

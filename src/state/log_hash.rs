@@ -53,6 +53,7 @@ const TOP_K: u64 = u64::from_be_bytes(*b"top_k   ");
 const EXPIRES_AT: u64 = u64::from_be_bytes(*b"ends at\0");
 const EXPIRES_AFTER: u64 = u64::from_be_bytes(*b"ends aft");
 const FINAL_UNTIL: u64 = u64::from_be_bytes(*b"final\0\0\0");
+const READ_ONLY: u64 = u64::from_be_bytes(*b"readonly");
 
 /// The hash of the current segment at one sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -241,6 +242,10 @@ impl LogHash {
         }
         if let Some(after) = definition.expires_after_micros {
             self.words(EXPIRES_AFTER, after.cast_unsigned());
+        }
+        if let Some(read_only) = &definition.read_only {
+            self.words(READ_ONLY, read_only.since.as_micros().cast_unsigned());
+            self.bytes(read_only.reason.as_bytes());
         }
     }
 }

@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use smallvec::SmallVec;
 
@@ -49,11 +50,19 @@ pub struct RegisteredBoards {
     by_incarnation: BTreeMap<Incarnation, SmallVec<[BoardName; 1]>>,
     /// Those that end by themselves, by when that is to be looked at.
     ending: BTreeSet<(Timestamp, BoardName)>,
+    /// How many are read-only, to be read without their lock: mostly none is.
+    read_only: Arc<AtomicUsize>,
 }
 
 impl RegisteredBoards {
+    /// How many boards there are. The service is none.
     pub fn len(&self) -> usize {
-        self.by_name.len()
+        self.by_name.len() - usize::from(self.get(BoardName::service().as_str()).is_some())
+    }
+
+    /// How many are read-only, the service included.
+    pub fn read_only(&self) -> Arc<AtomicUsize> {
+        Arc::clone(&self.read_only)
     }
 
     pub fn get(&self, name: &str) -> Option<&RegistryEntry> {
@@ -74,8 +83,13 @@ impl RegisteredBoards {
 
     /// Registers a board, its next incarnation, or its changed definition.
     pub fn insert(&mut self, name: &BoardName, known: RegisteredBoard) {
+        let is_read_only = usize::from(known.definition.read_only.is_some());
+        // Never none in between: writes look at it.
+        self.read_only.fetch_add(is_read_only, Ordering::Release);
         self.remove(name.as_str());
-        self.by_incarnation.entry(known.incarnation).or_default().push(name.clone());
+        if !name.is_service() {
+            self.by_incarnation.entry(known.incarnation).or_default().push(name.clone());
+        }
         let look_at = known.definition.may_end_at();
         self.ending.extend(look_at.map(|at| (at, name.clone())));
         self.by_name.insert(name.clone(), RegistryEntry { known, being_dropped: false, look_at });
@@ -88,6 +102,7 @@ impl RegisteredBoards {
         if let Some(at) = look_at {
             self.ending.remove(&(at, name.clone()));
         }
+        self.read_only.fetch_sub(usize::from(known.definition.read_only.is_some()), Ordering::Release);
         let Some(names) = self.by_incarnation.get_mut(&known.incarnation) else { return };
         names.retain(|other| *other != name);
         if names.is_empty() {
@@ -125,7 +140,7 @@ impl RegisteredBoards {
 
     /// How many have a name with one of these prefixes; for `None`, how many there are.
     pub fn count_named(&self, prefixes: Option<&[String]>) -> usize {
-        let Some(prefixes) = prefixes else { return self.by_name.len() };
+        let Some(prefixes) = prefixes else { return self.len() };
         let prefixes: BTreeSet<&str> = prefixes.iter().map(String::as_str).collect();
         let mut count = 0;
         for prefix in &prefixes {

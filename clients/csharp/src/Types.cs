@@ -19,6 +19,7 @@ namespace Ranktree
         public const string StaleVersion = "stale_version";
         public const string ClosedWindow = "closed_window";
         public const string FutureTime = "future_time";
+        public const string ReadOnly = "read_only";
         public const string WrongShard = "wrong_shard";
         public const string TooLarge = "too_large";
         public const string Unauthorized = "unauthorized";
@@ -130,8 +131,8 @@ namespace Ranktree
     /// <summary>
     /// What a board's definition is to have. On a new board absent fields have their default; on one
     /// that is there they keep their value. `null` is the default. Only `policy`, `keep`, `grace`,
-    /// `entry_ttl`, `expires_at`, `expires_after`, `capacity`, the `every` of `season` and the bounds
-    /// of keys with `below_min` and `above_max` can change, and windows be added.
+    /// `entry_ttl`, `capacity`, the `every` of `season` and the bounds of keys with `below_min` and
+    /// `above_max` can change, and windows be added.
     /// </summary>
     public sealed class DefinitionInput
     {
@@ -176,17 +177,6 @@ namespace Ranktree
         /// and one of `s`, `m`, `h`, `d` and `w`.
         /// </summary>
         [JsonProperty("entry_ttl")] public string EntryTtl { get; set; }
-        /// <summary>
-        /// When the board ends: it is dropped then, as `DELETE` drops it. A time that is over is refused on
-        /// a new board; on one that is there it takes `?force=true`. Default: it does not end at a time.
-        /// </summary>
-        [JsonProperty("expires_at")] public DateTimeOffset? ExpiresAt { get; set; }
-        /// <summary>
-        /// How long after its last job the board ends, `1s` to `36500d`: it is dropped then. Until the
-        /// first job it is counted from when the board was defined, and anew from when this is changed.
-        /// Default: it stays. A whole number and one of `s`, `m`, `h`, `d` and `w`.
-        /// </summary>
-        [JsonProperty("expires_after")] public string ExpiresAfter { get; set; }
         /// <summary>
         /// Each instance shows only so many entries, the best ones: those at later positions are not listed
         /// and not counted. They are kept, and shown again when those before them leave or the capacity
@@ -234,8 +224,7 @@ namespace Ranktree
         [JsonProperty("movement")] public bool Movement { get; set; }
         /// <summary>One of `ranking`, `top_k`.</summary>
         [JsonProperty("kind")] public string Kind { get; set; }
-        [JsonProperty("expires_at")] public DateTimeOffset? ExpiresAt { get; set; }
-        [JsonProperty("expires_after")] public string ExpiresAfter { get; set; }
+        [JsonProperty("read_only")] public ReadOnly ReadOnly { get; set; }
         /// <summary>
         /// Entries of the board, by window: of `all`, or if the board does not have it of the current
         /// instance of its first window. With the parameter `window`: of that one. Empty if there is no
@@ -270,8 +259,7 @@ namespace Ranktree
         [JsonProperty("movement")] public bool Movement { get; set; }
         /// <summary>One of `ranking`, `top_k`.</summary>
         [JsonProperty("kind")] public string Kind { get; set; }
-        [JsonProperty("expires_at")] public DateTimeOffset? ExpiresAt { get; set; }
-        [JsonProperty("expires_after")] public string ExpiresAfter { get; set; }
+        [JsonProperty("read_only")] public ReadOnly ReadOnly { get; set; }
         /// <summary>
         /// Entries of the board, by window: of `all`, or if the board does not have it of the current
         /// instance of its first window. With the parameter `window`: of that one. Empty if there is no
@@ -283,7 +271,6 @@ namespace Ranktree
         /// that has entries and is not dropped.
         /// </summary>
         [JsonProperty("instances")] public IDictionary<string, IList<Instance>> Instances { get; set; }
-        [JsonProperty("ends_at")] public DateTimeOffset? EndsAt { get; set; }
         [JsonProperty("planned_seasons")] public IList<PlannedSeason> PlannedSeasons { get; set; }
         /// <summary>
         /// For windows with older instances that have entries than those listed: the `cursor` that lists
@@ -329,8 +316,7 @@ namespace Ranktree
         [JsonProperty("movement")] public bool Movement { get; set; }
         /// <summary>One of `ranking`, `top_k`.</summary>
         [JsonProperty("kind")] public string Kind { get; set; }
-        [JsonProperty("expires_at")] public DateTimeOffset? ExpiresAt { get; set; }
-        [JsonProperty("expires_after")] public string ExpiresAfter { get; set; }
+        [JsonProperty("read_only")] public ReadOnly ReadOnly { get; set; }
         /// <summary>
         /// Entries of the board, by window: of `all`, or if the board does not have it of the current
         /// instance of its first window. With the parameter `window`: of that one. Empty if there is no
@@ -665,7 +651,7 @@ namespace Ranktree
         [JsonProperty("detail")] public string Detail { get; set; }
         /// <summary>
         /// One of `malformed`, `unknown_board`, `bad_member`, `bad_score`, `out_of_range`, `overflow`,
-        /// `stale_version`, `closed_window`, `wrong_shard`, `too_large`, `future_time`.
+        /// `stale_version`, `closed_window`, `wrong_shard`, `too_large`, `future_time`, `read_only`.
         /// </summary>
         [JsonProperty("rejected")] public string Rejected { get; set; }
         /// <summary>
@@ -1394,7 +1380,7 @@ namespace Ranktree
         /// <summary>
         /// Stable; the same code is `rejected` in the job's result. One of `malformed`, `unknown_board`,
         /// `bad_member`, `bad_score`, `out_of_range`, `overflow`, `stale_version`, `closed_window`,
-        /// `wrong_shard`, `too_large`, `future_time`.
+        /// `wrong_shard`, `too_large`, `future_time`, `read_only`.
         /// </summary>
         [JsonProperty("reason")] public string Reason { get; set; }
         /// <summary>What was wrong with this job, for people to read.</summary>
@@ -1604,6 +1590,7 @@ namespace Ranktree
         /// or `damage`, or `/readyz`, says why.
         /// </summary>
         [JsonProperty("degraded")] public bool Degraded { get; set; }
+        [JsonProperty("read_only")] public ReadOnly ReadOnly { get; set; }
         /// <summary>
         /// Whether a job for a board that does not exist creates it; `--no-auto-create` rejects it.
         /// </summary>
@@ -1614,6 +1601,36 @@ namespace Ranktree
         [JsonProperty("shards")] public IList<Shard> Shards { get; set; }
     }
 
+    /// <summary>It is read-only.</summary>
+    public sealed class ReadOnly
+    {
+        /// <summary>Text without control characters.</summary>
+        [JsonProperty("reason")] public string Reason { get; set; }
+        [JsonProperty("since")] public DateTimeOffset Since { get; set; }
+    }
+
+    /// <summary>What is to be read-only, and why.</summary>
+    public sealed class ReadOnlyInput
+    {
+        /// <summary>Absent: the service, with all boards, those to come included.</summary>
+        [JsonProperty("board")] public string Board { get; set; }
+        /// <summary>`false`: it takes writes again.</summary>
+        [JsonProperty("readonly")] public bool Readonly { get; set; }
+        /// <summary>Needed where `readonly` is true. Who is refused is told it.</summary>
+        [JsonProperty("reason")] public string Reason { get; set; }
+    }
+
+    /// <summary>Whether it is read-only now.</summary>
+    public sealed class ReadOnlySet
+    {
+        [JsonProperty("board")] public string Board { get; set; }
+        [JsonProperty("readonly")] public bool Readonly { get; set; }
+        [JsonProperty("reason")] public string Reason { get; set; }
+        [JsonProperty("since")] public DateTimeOffset? Since { get; set; }
+        /// <summary>Names every shard, with a sequence from which on that holds there.</summary>
+        [JsonProperty("token")] public string Token { get; set; }
+    }
+
     /// <summary>An invalid job.</summary>
     public sealed class InvalidJob
     {
@@ -1621,7 +1638,7 @@ namespace Ranktree
         [JsonProperty("index")] public long Index { get; set; }
         /// <summary>
         /// One of `malformed`, `unknown_board`, `bad_member`, `bad_score`, `out_of_range`, `overflow`,
-        /// `stale_version`, `closed_window`, `wrong_shard`, `too_large`, `future_time`.
+        /// `stale_version`, `closed_window`, `wrong_shard`, `too_large`, `future_time`, `read_only`.
         /// </summary>
         [JsonProperty("code")] public string Code { get; set; }
         [JsonProperty("detail")] public string Detail { get; set; }
@@ -2049,6 +2066,17 @@ namespace Ranktree
         /// entries.
         /// </summary>
         [JsonProperty("windows")] public string Windows { get; set; }
+    }
+
+    /// <summary>What `set_read_only` may be asked with.</summary>
+    public sealed class SetReadOnlyQuery
+    {
+        /// <summary>
+        /// `applied`: the answer comes when the write is applied and on disk, and has its outcome. With
+        /// NATS, a write without this parameter is answered 202 as soon as it is stored in the stream;
+        /// without NATS every write waits.
+        /// </summary>
+        [JsonProperty("wait")] public string Wait { get; set; }
     }
 
     /// <summary>What `around` may be asked with.</summary>
@@ -2808,7 +2836,7 @@ namespace Ranktree
         /// <summary>
         /// Only rejects for this reason. One of `malformed`, `unknown_board`, `bad_member`, `bad_score`,
         /// `out_of_range`, `overflow`, `stale_version`, `closed_window`, `wrong_shard`, `too_large`,
-        /// `future_time`.
+        /// `future_time`, `read_only`.
         /// </summary>
         [JsonProperty("reason")] public string Reason { get; set; }
         /// <summary>

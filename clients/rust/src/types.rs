@@ -101,6 +101,7 @@ words! {
         WrongShard = "wrong_shard",
         TooLarge = "too_large",
         FutureTime = "future_time",
+        ReadOnly = "read_only",
     }
 }
 
@@ -306,8 +307,8 @@ pub struct PlannedSeason {
 
 /// What a board's definition is to have. On a new board absent fields have their default; on one that is
 /// there they keep their value. `null` is the default. Only `policy`, `keep`, `grace`, `entry_ttl`,
-/// `expires_at`, `expires_after`, `capacity`, the `every` of `season` and the bounds of keys with
-/// `below_min` and `above_max` can change, and windows be added.
+/// `capacity`, the `every` of `season` and the bounds of keys with `below_min` and `above_max` can change,
+/// and windows be added.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct DefinitionInput {
@@ -345,15 +346,6 @@ pub struct DefinitionInput {
     /// one of `s`, `m`, `h`, `d` and `w`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub entry_ttl: Option<String>,
-    /// When the board ends: it is dropped then, as `DELETE` drops it. A time that is over is refused on a
-    /// new board; on one that is there it takes `?force=true`. Default: it does not end at a time.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub expires_at: Option<Time>,
-    /// How long after its last job the board ends, `1s` to `36500d`: it is dropped then. Until the first job
-    /// it is counted from when the board was defined, and anew from when this is changed. Default: it stays.
-    /// A whole number and one of `s`, `m`, `h`, `d` and `w`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub expires_after: Option<String>,
     /// Each instance shows only so many entries, the best ones: those at later positions are not listed and
     /// not counted. They are kept, and shown again when those before them leave or the capacity grows.
     /// Default: all are shown.
@@ -442,20 +434,6 @@ impl DefinitionInput {
         self
     }
 
-    /// Sets `expires_at`.
-    #[must_use]
-    pub fn expires_at(mut self, expires_at: impl Into<Time>) -> Self {
-        self.expires_at = Some(expires_at.into());
-        self
-    }
-
-    /// Sets `expires_after`.
-    #[must_use]
-    pub fn expires_after(mut self, expires_after: impl Into<String>) -> Self {
-        self.expires_after = Some(expires_after.into());
-        self
-    }
-
     /// Sets `capacity`.
     #[must_use]
     pub fn capacity(mut self, capacity: u64) -> Self {
@@ -536,12 +514,8 @@ pub struct ListedBoard {
     pub movement: bool,
     /// `kind`.
     pub kind: BoardKind,
-    /// `expires_at`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub expires_at: Option<Time>,
-    /// `expires_after`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub expires_after: Option<String>,
+    /// `read_only`.
+    pub read_only: ReadOnly,
     /// Entries of the board, by window: of `all`, or if the board does not have it of the current instance
     /// of its first window. With the parameter `window`: of that one. Empty if there is no such instance.
     pub totals: BoardTotals,
@@ -630,21 +604,14 @@ pub struct Board {
     pub movement: bool,
     /// `kind`.
     pub kind: BoardKind,
-    /// `expires_at`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub expires_at: Option<Time>,
-    /// `expires_after`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub expires_after: Option<String>,
+    /// `read_only`.
+    pub read_only: ReadOnly,
     /// Entries of the board, by window: of `all`, or if the board does not have it of the current instance
     /// of its first window. With the parameter `window`: of that one. Empty if there is no such instance.
     pub totals: BoardTotals,
     /// The instances that can be read, by window, newest first: from the current one to the oldest one that
     /// has entries and is not dropped.
     pub instances: BoardInstances,
-    /// `ends_at`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ends_at: Option<Time>,
     /// `planned_seasons`.
     pub planned_seasons: Vec<PlannedSeason>,
     /// For windows with older instances that have entries than those listed: the `cursor` that lists them.
@@ -695,12 +662,8 @@ pub struct DefinedBoard {
     pub movement: bool,
     /// `kind`.
     pub kind: BoardKind,
-    /// `expires_at`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub expires_at: Option<Time>,
-    /// `expires_after`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub expires_after: Option<String>,
+    /// `read_only`.
+    pub read_only: ReadOnly,
     /// Entries of the board, by window: of `all`, or if the board does not have it of the current instance
     /// of its first window. With the parameter `window`: of that one. Empty if there is no such instance.
     pub totals: BoardTotals,
@@ -2059,6 +2022,8 @@ pub struct Status {
     /// the NATS server's, or jobs have waited over a minute for their board; its `stream` or `damage`, or
     /// `/readyz`, says why.
     pub degraded: bool,
+    /// `read_only`.
+    pub read_only: ReadOnly,
     /// Whether a job for a board that does not exist creates it; `--no-auto-create` rejects it.
     pub auto_create: bool,
     /// The name of this node.
@@ -2067,6 +2032,70 @@ pub struct Status {
     pub nodes: Vec<KnownNode>,
     /// `shards`.
     pub shards: Vec<Shard>,
+}
+
+/// It is read-only.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ReadOnly {
+    /// Text without control characters.
+    pub reason: String,
+    /// `since`.
+    pub since: Time,
+}
+
+/// What is to be read-only, and why.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ReadOnlyInput {
+    /// Absent: the service, with all boards, those to come included.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub board: Option<String>,
+    /// `false`: it takes writes again.
+    pub readonly: bool,
+    /// Needed where `readonly` is true. Who is refused is told it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+impl ReadOnlyInput {
+    /// With `readonly` and nothing else.
+    pub fn new(readonly: bool) -> Self {
+        Self { readonly, ..Self::default() }
+    }
+
+    /// Sets `board`.
+    #[must_use]
+    pub fn board(mut self, board: impl Into<String>) -> Self {
+        self.board = Some(board.into());
+        self
+    }
+
+    /// Sets `reason`.
+    #[must_use]
+    pub fn reason(mut self, reason: impl Into<String>) -> Self {
+        self.reason = Some(reason.into());
+        self
+    }
+}
+
+/// Whether it is read-only now.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ReadOnlySet {
+    /// `board`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub board: Option<String>,
+    /// `readonly`.
+    pub readonly: bool,
+    /// `reason`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// `since`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<Time>,
+    /// Names every shard, with a sequence from which on that holds there.
+    pub token: Token,
 }
 
 /// An invalid job.
@@ -2717,6 +2746,29 @@ impl<A> Request<JobsQuery, A> {
     /// jobs each names one board, and the answer shows up to 1,000 entries.
     pub fn windows(mut self, windows: impl Into<String>) -> Self {
         self.query.windows = Some(windows.into());
+        self
+    }
+}
+
+/// What `set_read_only` may be asked with.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct SetReadOnlyQuery {
+    pub(crate) wait: Option<Wait>,
+}
+
+impl Query for SetReadOnlyQuery {
+    fn write(&self, pairs: &mut Pairs) {
+        pairs.put("wait", self.wait.as_ref());
+    }
+}
+
+impl<A> Request<SetReadOnlyQuery, A> {
+    /// `applied`: the answer comes when the write is applied and on disk, and has its outcome. With NATS, a
+    /// write without this parameter is answered 202 as soon as it is stored in the stream; without NATS
+    /// every write waits.
+    pub fn wait(mut self, wait: Wait) -> Self {
+        self.query.wait = Some(wait);
         self
     }
 }

@@ -35,8 +35,9 @@ const FIELDS: [&str; 14] = [
 ];
 /// What answers show of a board beside its definition. It is accepted, so that an answer can be sent back
 /// with what is to change, and changes nothing.
-pub const SHOWN_FIELDS: [&str; 10] = [
+pub const SHOWN_FIELDS: [&str; 11] = [
     "board",
+    "read_only",
     "totals",
     "instances",
     "next_cursors",

@@ -22,6 +22,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
+use crate::board::ReadOnly;
 use crate::state::bans::Bans;
 use crate::state::boards::{Board, BoardMap};
 use crate::state::dropped::{Dropped, Incarnation};
@@ -172,6 +173,16 @@ impl Shard {
 
     pub fn board_count(&self) -> usize {
         self.boards.board_count()
+    }
+
+    /// Why the service is read-only.
+    pub fn read_only(&self) -> Option<&Arc<ReadOnly>> {
+        self.boards.get(BoardName::service().as_str())?.definition.read_only.as_ref()
+    }
+
+    /// How many boards are read-only, the service included.
+    pub fn read_only_count(&self) -> usize {
+        self.boards.read_only_count()
     }
 
     /// How many instances there are, apart from `all`.

@@ -111,6 +111,7 @@ impl Batch<'_> {
     fn try_anew(&mut self, job: &Job, index: usize, applied: Applied) -> Result<JobPlan, Reject> {
         // Before parking: a job's time is compared with its own message's, whenever its board is defined.
         check_time(job, applied.timestamp)?;
+        self.check_writable(job)?;
         if let Some(planned) = self.plan_plain(job, applied) {
             return planned;
         }

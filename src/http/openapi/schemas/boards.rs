@@ -130,6 +130,7 @@ fn definition_fields() -> Value {
         "kind": {"enum": ["ranking", "top_k"]},
         "expires_at": or_null(component("Time")),
         "expires_after": or_null(length("How long after its last job the board ends: it is dropped then.")),
+        "read_only": component("ReadOnly"),
         "totals": by_window(
             "Entries of the board, by window: of `all`, or if the board does not have it of the current instance of its first window. With the parameter `window`: of that one. Empty if there is no such instance.",
             &count("Entries of the instance.")
