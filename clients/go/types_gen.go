@@ -112,8 +112,8 @@ type PlannedSeason struct {
 
 // DefinitionInput: what a board's definition is to have. On a new board absent fields have their
 // default; on one that is there they keep their value. `null` is the default. Only `policy`, `keep`,
-// `grace`, `entry_ttl`, `capacity`, the `every` of `season` and the bounds of keys with `below_min`
-// and `above_max` can change, and windows be added.
+// `grace`, `entry_ttl`, `expires_at`, `expires_after`, `capacity`, the `every` of `season` and the
+// bounds of keys with `below_min` and `above_max` can change, and windows be added.
 type DefinitionInput struct {
 	// The components of a score, compared in this order. Default: one key, `score`, descending.
 	Keys []KeyInput `json:"keys,omitzero"`
@@ -141,6 +141,13 @@ type DefinitionInput struct {
 	// How long an entry stays that is not updated, `1s` to `36500d`. Default: forever. A whole number and
 	// one of `s`, `m`, `h`, `d` and `w`.
 	EntryTTL string `json:"entry_ttl,omitzero"`
+	// When the board ends: it is dropped then, as `DELETE` drops it. A time that is over is refused on a
+	// new board; on one that is there it takes `?force=true`. Default: it does not end at a time.
+	ExpiresAt time.Time `json:"expires_at,omitzero"`
+	// How long after its last job the board ends, `1s` to `36500d`: it is dropped then. Until the first
+	// job it is counted from when the board was defined, and anew from when this is changed. Default: it
+	// stays. A whole number and one of `s`, `m`, `h`, `d` and `w`.
+	ExpiresAfter string `json:"expires_after,omitzero"`
 	// Each instance shows only so many entries, the best ones: those at later positions are not listed and
 	// not counted. They are kept, and shown again when those before them leave or the capacity grows.
 	// Default: all are shown.
@@ -178,8 +185,10 @@ type ListedBoard struct {
 	// Whether reads of `all` take `movement`.
 	Movement bool `json:"movement"`
 	// One of `ranking`, `top_k`.
-	Kind     string   `json:"kind"`
-	ReadOnly ReadOnly `json:"read_only"`
+	Kind         string     `json:"kind"`
+	ExpiresAt    *time.Time `json:"expires_at"`
+	ExpiresAfter string     `json:"expires_after"`
+	ReadOnly     ReadOnly   `json:"read_only"`
 	// Entries of the board, by window: of `all`, or if the board does not have it of the current instance
 	// of its first window. With the parameter `window`: of that one. Empty if there is no such instance.
 	Totals map[string]int64 `json:"totals"`
@@ -207,14 +216,17 @@ type Board struct {
 	// Whether reads of `all` take `movement`.
 	Movement bool `json:"movement"`
 	// One of `ranking`, `top_k`.
-	Kind     string   `json:"kind"`
-	ReadOnly ReadOnly `json:"read_only"`
+	Kind         string     `json:"kind"`
+	ExpiresAt    *time.Time `json:"expires_at"`
+	ExpiresAfter string     `json:"expires_after"`
+	ReadOnly     ReadOnly   `json:"read_only"`
 	// Entries of the board, by window: of `all`, or if the board does not have it of the current instance
 	// of its first window. With the parameter `window`: of that one. Empty if there is no such instance.
 	Totals map[string]int64 `json:"totals"`
 	// The instances that can be read, by window, newest first: from the current one to the oldest one that
 	// has entries and is not dropped.
 	Instances      map[string][]Instance `json:"instances"`
+	EndsAt         *time.Time            `json:"ends_at"`
 	PlannedSeasons []PlannedSeason       `json:"planned_seasons"`
 	// For windows with older instances that have entries than those listed: the `cursor` that lists them.
 	// More than 1,000 instances behind the newest, it may list some without entries.
@@ -250,8 +262,10 @@ type DefinedBoard struct {
 	// Whether reads of `all` take `movement`.
 	Movement bool `json:"movement"`
 	// One of `ranking`, `top_k`.
-	Kind     string   `json:"kind"`
-	ReadOnly ReadOnly `json:"read_only"`
+	Kind         string     `json:"kind"`
+	ExpiresAt    *time.Time `json:"expires_at"`
+	ExpiresAfter string     `json:"expires_after"`
+	ReadOnly     ReadOnly   `json:"read_only"`
 	// Entries of the board, by window: of `all`, or if the board does not have it of the current instance
 	// of its first window. With the parameter `window`: of that one. Empty if there is no such instance.
 	Totals map[string]int64 `json:"totals"`
@@ -354,12 +368,16 @@ type Job struct {
 	Op string `json:"op,omitzero"`
 	// The job applies only if this is greater than the version stored for the member and the board, or of
 	// the profile, so that a repetition counts once. Of jobs that overtake each other the older one is
-	// rejected: an `incr` is not added then.
+	// rejected: an `incr` is not added then. Use `id` where several senders add.
 	Version *uint64 `json:"version,omitzero"`
 	// When the score was reached, from 1970 to April 2262, with any offset; decides ties. A job whose `at`
 	// is more than five minutes after the queue took it is rejected with `future_time`; exactly five
 	// minutes are allowed. Default: when the queue took the job.
 	At time.Time `json:"at,omitzero"`
+	// 1 to 64 bytes that the sender makes of what happened. A job whose shard has applied one of the same
+	// id, within an hour unless the node is configured otherwise, changes nothing, whoever has sent it:
+	// its result has `repeated`. Default: each job counts.
+	ID string `json:"id,omitzero"`
 	// Replaces the entry's metadata. Default: left as it is.
 	Meta    any `json:"meta,omitzero"`
 	Profile any `json:"profile,omitzero"`
@@ -378,12 +396,16 @@ type EntryInput struct {
 	Op string `json:"op,omitzero"`
 	// The job applies only if this is greater than the version stored for the member and the board, or of
 	// the profile, so that a repetition counts once. Of jobs that overtake each other the older one is
-	// rejected: an `incr` is not added then.
+	// rejected: an `incr` is not added then. Use `id` where several senders add.
 	Version *uint64 `json:"version,omitzero"`
 	// When the score was reached, from 1970 to April 2262, with any offset; decides ties. A job whose `at`
 	// is more than five minutes after the queue took it is rejected with `future_time`; exactly five
 	// minutes are allowed. Default: when the queue took the job.
 	At time.Time `json:"at,omitzero"`
+	// 1 to 64 bytes that the sender makes of what happened. A job whose shard has applied one of the same
+	// id, within an hour unless the node is configured otherwise, changes nothing, whoever has sent it:
+	// its result has `repeated`. Default: each job counts.
+	ID string `json:"id,omitzero"`
 	// Replaces the entry's metadata. Default: left as it is.
 	Meta any `json:"meta,omitzero"`
 }
@@ -420,6 +442,13 @@ type Changed struct {
 	Changed bool `json:"changed"`
 }
 
+// EntryWrittenFirst: with `repeated`: what came of the first one.
+type EntryWrittenFirst struct {
+	// Whether it changed anything.
+	Changed bool   `json:"changed"`
+	Token   string `json:"token"`
+}
+
 // EntryWritten: the outcome of the write.
 type EntryWritten struct {
 	Token string `json:"token"`
@@ -433,6 +462,11 @@ type EntryWritten struct {
 	// asked for; `null` where the job has entered no instance, and for all of it if the entries cannot be
 	// read.
 	Windows map[string]Entry `json:"windows"`
+	// Present if a job of this `id` was applied before: this one has changed nothing, and the entry is as
+	// it is now.
+	Repeated bool `json:"repeated"`
+	// With `repeated`: what came of the first one.
+	First *EntryWrittenFirst `json:"first"`
 	// The shards that did not answer; none if the entries kept changing while they were counted.
 	Missing []int64 `json:"missing"`
 }
@@ -448,6 +482,13 @@ type MemberRemovedCounts struct {
 	Left *int64 `json:"left"`
 }
 
+// MemberRemovedFirst: with `repeated`: what came of the first one.
+type MemberRemovedFirst struct {
+	// Whether it changed anything.
+	Changed bool   `json:"changed"`
+	Token   string `json:"token"`
+}
+
 // MemberRemoved: the outcome of the removal.
 type MemberRemoved struct {
 	Token string `json:"token"`
@@ -458,6 +499,18 @@ type MemberRemoved struct {
 	// What a removal with a `version` has left, and how to remove that: without one. Absent if it has left
 	// nothing.
 	Detail string `json:"detail"`
+	// Present if a job of this `id` was applied before: this one has changed nothing, and the entry is as
+	// it is now.
+	Repeated bool `json:"repeated"`
+	// With `repeated`: what came of the first one.
+	First *MemberRemovedFirst `json:"first"`
+}
+
+// JobResultFirst: with `repeated`: what came of the first one.
+type JobResultFirst struct {
+	// Whether it changed anything.
+	Changed bool   `json:"changed"`
+	Token   string `json:"token"`
 }
 
 // JobResultCounts: boards.
@@ -486,6 +539,11 @@ type JobResult struct {
 	// asked for; `null` where the job has entered no instance, and for all of it if the entries cannot be
 	// read.
 	Windows map[string]Entry `json:"windows"`
+	// Present if a job of this `id` was applied before: this one has changed nothing, and the entry is as
+	// it is now.
+	Repeated bool `json:"repeated"`
+	// With `repeated`: what came of the first one.
+	First *JobResultFirst `json:"first"`
 	// The shards that did not answer; none if the entries kept changing while they were counted.
 	Missing []int64 `json:"missing"`
 	// Boards.

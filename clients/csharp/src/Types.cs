@@ -131,8 +131,8 @@ namespace Ranktree
     /// <summary>
     /// What a board's definition is to have. On a new board absent fields have their default; on one
     /// that is there they keep their value. `null` is the default. Only `policy`, `keep`, `grace`,
-    /// `entry_ttl`, `capacity`, the `every` of `season` and the bounds of keys with `below_min` and
-    /// `above_max` can change, and windows be added.
+    /// `entry_ttl`, `expires_at`, `expires_after`, `capacity`, the `every` of `season` and the bounds
+    /// of keys with `below_min` and `above_max` can change, and windows be added.
     /// </summary>
     public sealed class DefinitionInput
     {
@@ -177,6 +177,17 @@ namespace Ranktree
         /// and one of `s`, `m`, `h`, `d` and `w`.
         /// </summary>
         [JsonProperty("entry_ttl")] public string EntryTtl { get; set; }
+        /// <summary>
+        /// When the board ends: it is dropped then, as `DELETE` drops it. A time that is over is refused on
+        /// a new board; on one that is there it takes `?force=true`. Default: it does not end at a time.
+        /// </summary>
+        [JsonProperty("expires_at")] public DateTimeOffset? ExpiresAt { get; set; }
+        /// <summary>
+        /// How long after its last job the board ends, `1s` to `36500d`: it is dropped then. Until the
+        /// first job it is counted from when the board was defined, and anew from when this is changed.
+        /// Default: it stays. A whole number and one of `s`, `m`, `h`, `d` and `w`.
+        /// </summary>
+        [JsonProperty("expires_after")] public string ExpiresAfter { get; set; }
         /// <summary>
         /// Each instance shows only so many entries, the best ones: those at later positions are not listed
         /// and not counted. They are kept, and shown again when those before them leave or the capacity
@@ -224,6 +235,8 @@ namespace Ranktree
         [JsonProperty("movement")] public bool Movement { get; set; }
         /// <summary>One of `ranking`, `top_k`.</summary>
         [JsonProperty("kind")] public string Kind { get; set; }
+        [JsonProperty("expires_at")] public DateTimeOffset? ExpiresAt { get; set; }
+        [JsonProperty("expires_after")] public string ExpiresAfter { get; set; }
         [JsonProperty("read_only")] public ReadOnly ReadOnly { get; set; }
         /// <summary>
         /// Entries of the board, by window: of `all`, or if the board does not have it of the current
@@ -259,6 +272,8 @@ namespace Ranktree
         [JsonProperty("movement")] public bool Movement { get; set; }
         /// <summary>One of `ranking`, `top_k`.</summary>
         [JsonProperty("kind")] public string Kind { get; set; }
+        [JsonProperty("expires_at")] public DateTimeOffset? ExpiresAt { get; set; }
+        [JsonProperty("expires_after")] public string ExpiresAfter { get; set; }
         [JsonProperty("read_only")] public ReadOnly ReadOnly { get; set; }
         /// <summary>
         /// Entries of the board, by window: of `all`, or if the board does not have it of the current
@@ -271,6 +286,7 @@ namespace Ranktree
         /// that has entries and is not dropped.
         /// </summary>
         [JsonProperty("instances")] public IDictionary<string, IList<Instance>> Instances { get; set; }
+        [JsonProperty("ends_at")] public DateTimeOffset? EndsAt { get; set; }
         [JsonProperty("planned_seasons")] public IList<PlannedSeason> PlannedSeasons { get; set; }
         /// <summary>
         /// For windows with older instances that have entries than those listed: the `cursor` that lists
@@ -316,6 +332,8 @@ namespace Ranktree
         [JsonProperty("movement")] public bool Movement { get; set; }
         /// <summary>One of `ranking`, `top_k`.</summary>
         [JsonProperty("kind")] public string Kind { get; set; }
+        [JsonProperty("expires_at")] public DateTimeOffset? ExpiresAt { get; set; }
+        [JsonProperty("expires_after")] public string ExpiresAfter { get; set; }
         [JsonProperty("read_only")] public ReadOnly ReadOnly { get; set; }
         /// <summary>
         /// Entries of the board, by window: of `all`, or if the board does not have it of the current
@@ -458,7 +476,7 @@ namespace Ranktree
         /// <summary>
         /// The job applies only if this is greater than the version stored for the member and the board, or
         /// of the profile, so that a repetition counts once. Of jobs that overtake each other the older one
-        /// is rejected: an `incr` is not added then.
+        /// is rejected: an `incr` is not added then. Use `id` where several senders add.
         /// </summary>
         [JsonProperty("version")] public ulong? Version { get; set; }
         /// <summary>
@@ -467,6 +485,12 @@ namespace Ranktree
         /// five minutes are allowed. Default: when the queue took the job.
         /// </summary>
         [JsonProperty("at")] public DateTimeOffset? At { get; set; }
+        /// <summary>
+        /// 1 to 64 bytes that the sender makes of what happened. A job whose shard has applied one of the
+        /// same id, within an hour unless the node is configured otherwise, changes nothing, whoever has
+        /// sent it: its result has `repeated`. Default: each job counts.
+        /// </summary>
+        [JsonProperty("id")] public string Id { get; set; }
         /// <summary>Replaces the entry's metadata. Default: left as it is.</summary>
         [JsonProperty("meta")] public object Meta { get; set; }
         [JsonProperty("profile")] public object Profile { get; set; }
@@ -490,7 +514,7 @@ namespace Ranktree
         /// <summary>
         /// The job applies only if this is greater than the version stored for the member and the board, or
         /// of the profile, so that a repetition counts once. Of jobs that overtake each other the older one
-        /// is rejected: an `incr` is not added then.
+        /// is rejected: an `incr` is not added then. Use `id` where several senders add.
         /// </summary>
         [JsonProperty("version")] public ulong? Version { get; set; }
         /// <summary>
@@ -499,6 +523,12 @@ namespace Ranktree
         /// five minutes are allowed. Default: when the queue took the job.
         /// </summary>
         [JsonProperty("at")] public DateTimeOffset? At { get; set; }
+        /// <summary>
+        /// 1 to 64 bytes that the sender makes of what happened. A job whose shard has applied one of the
+        /// same id, within an hour unless the node is configured otherwise, changes nothing, whoever has
+        /// sent it: its result has `repeated`. Default: each job counts.
+        /// </summary>
+        [JsonProperty("id")] public string Id { get; set; }
         /// <summary>Replaces the entry's metadata. Default: left as it is.</summary>
         [JsonProperty("meta")] public object Meta { get; set; }
     }
@@ -543,6 +573,14 @@ namespace Ranktree
         [JsonProperty("changed")] public bool ChangedValue { get; set; }
     }
 
+    /// <summary>With `repeated`: what came of the first one.</summary>
+    public sealed class EntryWrittenFirst
+    {
+        /// <summary>Whether it changed anything.</summary>
+        [JsonProperty("changed")] public bool Changed { get; set; }
+        [JsonProperty("token")] public string Token { get; set; }
+    }
+
     /// <summary>The outcome of the write.</summary>
     public sealed class EntryWritten
     {
@@ -561,6 +599,13 @@ namespace Ranktree
         /// be read.
         /// </summary>
         [JsonProperty("windows")] public IDictionary<string, Entry> Windows { get; set; }
+        /// <summary>
+        /// Present if a job of this `id` was applied before: this one has changed nothing, and the entry is
+        /// as it is now.
+        /// </summary>
+        [JsonProperty("repeated")] public bool? Repeated { get; set; }
+        /// <summary>With `repeated`: what came of the first one.</summary>
+        [JsonProperty("first")] public EntryWrittenFirst First { get; set; }
         /// <summary>
         /// The shards that did not answer; none if the entries kept changing while they were counted.
         /// </summary>
@@ -583,6 +628,14 @@ namespace Ranktree
         [JsonProperty("left")] public long? Left { get; set; }
     }
 
+    /// <summary>With `repeated`: what came of the first one.</summary>
+    public sealed class MemberRemovedFirst
+    {
+        /// <summary>Whether it changed anything.</summary>
+        [JsonProperty("changed")] public bool Changed { get; set; }
+        [JsonProperty("token")] public string Token { get; set; }
+    }
+
     /// <summary>The outcome of the removal.</summary>
     public sealed class MemberRemoved
     {
@@ -598,6 +651,21 @@ namespace Ranktree
         /// left nothing.
         /// </summary>
         [JsonProperty("detail")] public string Detail { get; set; }
+        /// <summary>
+        /// Present if a job of this `id` was applied before: this one has changed nothing, and the entry is
+        /// as it is now.
+        /// </summary>
+        [JsonProperty("repeated")] public bool? Repeated { get; set; }
+        /// <summary>With `repeated`: what came of the first one.</summary>
+        [JsonProperty("first")] public MemberRemovedFirst First { get; set; }
+    }
+
+    /// <summary>With `repeated`: what came of the first one.</summary>
+    public sealed class JobResultFirst
+    {
+        /// <summary>Whether it changed anything.</summary>
+        [JsonProperty("changed")] public bool Changed { get; set; }
+        [JsonProperty("token")] public string Token { get; set; }
     }
 
     /// <summary>Boards.</summary>
@@ -638,6 +706,13 @@ namespace Ranktree
         /// be read.
         /// </summary>
         [JsonProperty("windows")] public IDictionary<string, Entry> Windows { get; set; }
+        /// <summary>
+        /// Present if a job of this `id` was applied before: this one has changed nothing, and the entry is
+        /// as it is now.
+        /// </summary>
+        [JsonProperty("repeated")] public bool? Repeated { get; set; }
+        /// <summary>With `repeated`: what came of the first one.</summary>
+        [JsonProperty("first")] public JobResultFirst First { get; set; }
         /// <summary>
         /// The shards that did not answer; none if the entries kept changing while they were counted.
         /// </summary>

@@ -307,8 +307,8 @@ pub struct PlannedSeason {
 
 /// What a board's definition is to have. On a new board absent fields have their default; on one that is
 /// there they keep their value. `null` is the default. Only `policy`, `keep`, `grace`, `entry_ttl`,
-/// `capacity`, the `every` of `season` and the bounds of keys with `below_min` and `above_max` can change,
-/// and windows be added.
+/// `expires_at`, `expires_after`, `capacity`, the `every` of `season` and the bounds of keys with
+/// `below_min` and `above_max` can change, and windows be added.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct DefinitionInput {
@@ -346,6 +346,15 @@ pub struct DefinitionInput {
     /// one of `s`, `m`, `h`, `d` and `w`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub entry_ttl: Option<String>,
+    /// When the board ends: it is dropped then, as `DELETE` drops it. A time that is over is refused on a
+    /// new board; on one that is there it takes `?force=true`. Default: it does not end at a time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<Time>,
+    /// How long after its last job the board ends, `1s` to `36500d`: it is dropped then. Until the first job
+    /// it is counted from when the board was defined, and anew from when this is changed. Default: it stays.
+    /// A whole number and one of `s`, `m`, `h`, `d` and `w`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_after: Option<String>,
     /// Each instance shows only so many entries, the best ones: those at later positions are not listed and
     /// not counted. They are kept, and shown again when those before them leave or the capacity grows.
     /// Default: all are shown.
@@ -434,6 +443,20 @@ impl DefinitionInput {
         self
     }
 
+    /// Sets `expires_at`.
+    #[must_use]
+    pub fn expires_at(mut self, expires_at: impl Into<Time>) -> Self {
+        self.expires_at = Some(expires_at.into());
+        self
+    }
+
+    /// Sets `expires_after`.
+    #[must_use]
+    pub fn expires_after(mut self, expires_after: impl Into<String>) -> Self {
+        self.expires_after = Some(expires_after.into());
+        self
+    }
+
     /// Sets `capacity`.
     #[must_use]
     pub fn capacity(mut self, capacity: u64) -> Self {
@@ -514,6 +537,12 @@ pub struct ListedBoard {
     pub movement: bool,
     /// `kind`.
     pub kind: BoardKind,
+    /// `expires_at`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<Time>,
+    /// `expires_after`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_after: Option<String>,
     /// `read_only`.
     pub read_only: ReadOnly,
     /// Entries of the board, by window: of `all`, or if the board does not have it of the current instance
@@ -604,6 +633,12 @@ pub struct Board {
     pub movement: bool,
     /// `kind`.
     pub kind: BoardKind,
+    /// `expires_at`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<Time>,
+    /// `expires_after`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_after: Option<String>,
     /// `read_only`.
     pub read_only: ReadOnly,
     /// Entries of the board, by window: of `all`, or if the board does not have it of the current instance
@@ -612,6 +647,9 @@ pub struct Board {
     /// The instances that can be read, by window, newest first: from the current one to the oldest one that
     /// has entries and is not dropped.
     pub instances: BoardInstances,
+    /// `ends_at`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ends_at: Option<Time>,
     /// `planned_seasons`.
     pub planned_seasons: Vec<PlannedSeason>,
     /// For windows with older instances that have entries than those listed: the `cursor` that lists them.
@@ -662,6 +700,12 @@ pub struct DefinedBoard {
     pub movement: bool,
     /// `kind`.
     pub kind: BoardKind,
+    /// `expires_at`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<Time>,
+    /// `expires_after`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_after: Option<String>,
     /// `read_only`.
     pub read_only: ReadOnly,
     /// Entries of the board, by window: of `all`, or if the board does not have it of the current instance
@@ -840,7 +884,7 @@ pub struct Job {
     pub op: Option<Op>,
     /// The job applies only if this is greater than the version stored for the member and the board, or of
     /// the profile, so that a repetition counts once. Of jobs that overtake each other the older one is
-    /// rejected: an `incr` is not added then.
+    /// rejected: an `incr` is not added then. Use `id` where several senders add.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<u64>,
     /// When the score was reached, from 1970 to April 2262, with any offset; decides ties. A job whose `at`
@@ -848,6 +892,11 @@ pub struct Job {
     /// minutes are allowed. Default: when the queue took the job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<Time>,
+    /// 1 to 64 bytes that the sender makes of what happened. A job whose shard has applied one of the same
+    /// id, within an hour unless the node is configured otherwise, changes nothing, whoever has sent it: its
+    /// result has `repeated`. Default: each job counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
     /// Replaces the entry's metadata. Default: left as it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Value>,
@@ -904,6 +953,13 @@ impl Job {
         self
     }
 
+    /// Sets `id`.
+    #[must_use]
+    pub fn id(mut self, id: impl Into<String>) -> Self {
+        self.id = Some(id.into());
+        self
+    }
+
     /// Sets `meta`.
     #[must_use]
     pub fn meta(mut self, meta: Value) -> Self {
@@ -939,7 +995,7 @@ pub struct EntryInput {
     pub op: Option<Op>,
     /// The job applies only if this is greater than the version stored for the member and the board, or of
     /// the profile, so that a repetition counts once. Of jobs that overtake each other the older one is
-    /// rejected: an `incr` is not added then.
+    /// rejected: an `incr` is not added then. Use `id` where several senders add.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<u64>,
     /// When the score was reached, from 1970 to April 2262, with any offset; decides ties. A job whose `at`
@@ -947,6 +1003,11 @@ pub struct EntryInput {
     /// minutes are allowed. Default: when the queue took the job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<Time>,
+    /// 1 to 64 bytes that the sender makes of what happened. A job whose shard has applied one of the same
+    /// id, within an hour unless the node is configured otherwise, changes nothing, whoever has sent it: its
+    /// result has `repeated`. Default: each job counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
     /// Replaces the entry's metadata. Default: left as it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Value>,
@@ -1001,6 +1062,13 @@ impl EntryInput {
         self
     }
 
+    /// Sets `id`.
+    #[must_use]
+    pub fn id(mut self, id: impl Into<String>) -> Self {
+        self.id = Some(id.into());
+        self
+    }
+
     /// Sets `meta`.
     #[must_use]
     pub fn meta(mut self, meta: Value) -> Self {
@@ -1037,6 +1105,16 @@ pub struct BoardResult {
     pub previous: Option<Previous>,
 }
 
+/// With `repeated`: what came of the first one.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct First {
+    /// Whether it changed anything.
+    pub changed: bool,
+    /// `token`.
+    pub token: Token,
+}
+
 /// The outcome of the write.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
@@ -1059,6 +1137,13 @@ pub struct EntryWritten {
     /// read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub windows: Option<BTreeMap<String, Option<Entry>>>,
+    /// Present if a job of this `id` was applied before: this one has changed nothing, and the entry is as
+    /// it is now.
+    #[serde(default)]
+    pub repeated: bool,
+    /// With `repeated`: what came of the first one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first: Option<First>,
     /// The shards that did not answer; none if the entries kept changing while they were counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub missing: Option<Vec<u64>>,
@@ -1094,6 +1179,13 @@ pub struct MemberRemoved {
     /// nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
+    /// Present if a job of this `id` was applied before: this one has changed nothing, and the entry is as
+    /// it is now.
+    #[serde(default)]
+    pub repeated: bool,
+    /// With `repeated`: what came of the first one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first: Option<First>,
 }
 
 /// The outcome of one job.
@@ -1120,6 +1212,13 @@ pub struct JobResult {
     /// read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub windows: Option<BTreeMap<String, Option<Entry>>>,
+    /// Present if a job of this `id` was applied before: this one has changed nothing, and the entry is as
+    /// it is now.
+    #[serde(default)]
+    pub repeated: bool,
+    /// With `repeated`: what came of the first one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first: Option<First>,
     /// The shards that did not answer; none if the entries kept changing while they were counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub missing: Option<Vec<u64>>,

@@ -79,8 +79,8 @@ class DefinitionInputSeason(TypedDict):
 class DefinitionInput(TypedDict):
     """What a board's definition is to have. On a new board absent fields have their default; on one that is
     there they keep their value. `null` is the default. Only `policy`, `keep`, `grace`, `entry_ttl`,
-    `capacity`, the `every` of `season` and the bounds of keys with `below_min` and `above_max` can change,
-    and windows be added.
+    `expires_at`, `expires_after`, `capacity`, the `every` of `season` and the bounds of keys with
+    `below_min` and `above_max` can change, and windows be added.
     """
     keys: NotRequired[Union[Sequence[KeyInput], None]]
     """The components of a score, compared in this order. Default: one key, `score`, descending."""
@@ -110,6 +110,15 @@ class DefinitionInput(TypedDict):
     entry_ttl: NotRequired[Union[str, None]]
     """How long an entry stays that is not updated, `1s` to `36500d`. Default: forever. A whole number and one
     of `s`, `m`, `h`, `d` and `w`.
+    """
+    expires_at: NotRequired[Union[str, datetime, None]]
+    """When the board ends: it is dropped then, as `DELETE` drops it. A time that is over is refused on a new
+    board; on one that is there it takes `?force=true`. Default: it does not end at a time.
+    """
+    expires_after: NotRequired[Union[str, None]]
+    """How long after its last job the board ends, `1s` to `36500d`: it is dropped then. Until the first job
+    it is counted from when the board was defined, and anew from when this is changed. Default: it stays. A
+    whole number and one of `s`, `m`, `h`, `d` and `w`.
     """
     capacity: NotRequired[Union[int, None]]
     """Each instance shows only so many entries, the best ones: those at later positions are not listed and
@@ -172,6 +181,8 @@ class ListedBoard(TypedDict):
     movement: bool
     """Whether reads of `all` take `movement`."""
     kind: Literal['ranking', 'top_k']
+    expires_at: Union[str, None]
+    expires_after: Union[str, None]
     read_only: ReadOnly
     totals: ListedBoardTotals
     """Entries of the board, by window: of `all`, or if the board does not have it of the current instance of
@@ -246,6 +257,8 @@ class Board(TypedDict):
     movement: bool
     """Whether reads of `all` take `movement`."""
     kind: Literal['ranking', 'top_k']
+    expires_at: Union[str, None]
+    expires_after: Union[str, None]
     read_only: ReadOnly
     totals: BoardTotals
     """Entries of the board, by window: of `all`, or if the board does not have it of the current instance of
@@ -255,6 +268,7 @@ class Board(TypedDict):
     """The instances that can be read, by window, newest first: from the current one to the oldest one that
     has entries and is not dropped.
     """
+    ends_at: NotRequired[Union[str, None]]
     planned_seasons: List[PlannedSeason]
     next_cursors: BoardNextCursors
     """For windows with older instances that have entries than those listed: the `cursor` that lists them.
@@ -314,6 +328,8 @@ class DefinedBoard(TypedDict):
     movement: bool
     """Whether reads of `all` take `movement`."""
     kind: Literal['ranking', 'top_k']
+    expires_at: Union[str, None]
+    expires_after: Union[str, None]
     read_only: ReadOnly
     totals: DefinedBoardTotals
     """Entries of the board, by window: of `all`, or if the board does not have it of the current instance of
@@ -426,12 +442,17 @@ class Job(TypedDict):
     version: NotRequired[Union[int, None]]
     """The job applies only if this is greater than the version stored for the member and the board, or of the
     profile, so that a repetition counts once. Of jobs that overtake each other the older one is rejected:
-    an `incr` is not added then.
+    an `incr` is not added then. Use `id` where several senders add.
     """
     at: NotRequired[Union[str, datetime, None]]
     """When the score was reached, from 1970 to April 2262, with any offset; decides ties. A job whose `at` is
     more than five minutes after the queue took it is rejected with `future_time`; exactly five minutes are
     allowed. Default: when the queue took the job.
+    """
+    id: NotRequired[Union[str, None]]
+    """1 to 64 bytes that the sender makes of what happened. A job whose shard has applied one of the same id,
+    within an hour unless the node is configured otherwise, changes nothing, whoever has sent it: its
+    result has `repeated`. Default: each job counts.
     """
     meta: NotRequired[Union[Dict[str, Any], None]]
     """Replaces the entry's metadata. Default: left as it is."""
@@ -454,12 +475,17 @@ class EntryInput(TypedDict):
     version: NotRequired[Union[int, None]]
     """The job applies only if this is greater than the version stored for the member and the board, or of the
     profile, so that a repetition counts once. Of jobs that overtake each other the older one is rejected:
-    an `incr` is not added then.
+    an `incr` is not added then. Use `id` where several senders add.
     """
     at: NotRequired[Union[str, datetime, None]]
     """When the score was reached, from 1970 to April 2262, with any offset; decides ties. A job whose `at` is
     more than five minutes after the queue took it is rejected with `future_time`; exactly five minutes are
     allowed. Default: when the queue took the job.
+    """
+    id: NotRequired[Union[str, None]]
+    """1 to 64 bytes that the sender makes of what happened. A job whose shard has applied one of the same id,
+    within an hour unless the node is configured otherwise, changes nothing, whoever has sent it: its
+    result has `repeated`. Default: each job counts.
     """
     meta: NotRequired[Union[Dict[str, Any], None]]
     """Replaces the entry's metadata. Default: left as it is."""
@@ -499,6 +525,13 @@ class Changed(TypedDict):
     """
 
 
+class EntryWrittenFirst(TypedDict):
+    """With `repeated`: what came of the first one."""
+    changed: bool
+    """Whether it changed anything."""
+    token: Token
+
+
 class EntryWritten(TypedDict):
     """The outcome of the write."""
     token: Token
@@ -513,6 +546,12 @@ class EntryWritten(TypedDict):
     """With the parameter `windows`: the member's entries right after the write, by the names that were asked
     for; `null` where the job has entered no instance, and for all of it if the entries cannot be read.
     """
+    repeated: NotRequired[Literal[True]]
+    """Present if a job of this `id` was applied before: this one has changed nothing, and the entry is as it
+    is now.
+    """
+    first: NotRequired[EntryWrittenFirst]
+    """With `repeated`: what came of the first one."""
     missing: NotRequired[List[int]]
     """The shards that did not answer; none if the entries kept changing while they were counted."""
 
@@ -529,6 +568,13 @@ class MemberRemovedCounts(TypedDict):
     """
 
 
+class MemberRemovedFirst(TypedDict):
+    """With `repeated`: what came of the first one."""
+    changed: bool
+    """Whether it changed anything."""
+    token: Token
+
+
 class MemberRemoved(TypedDict):
     """The outcome of the removal."""
     token: Token
@@ -542,6 +588,19 @@ class MemberRemoved(TypedDict):
     """What a removal with a `version` has left, and how to remove that: without one. Absent if it has left
     nothing.
     """
+    repeated: NotRequired[Literal[True]]
+    """Present if a job of this `id` was applied before: this one has changed nothing, and the entry is as it
+    is now.
+    """
+    first: NotRequired[MemberRemovedFirst]
+    """With `repeated`: what came of the first one."""
+
+
+class JobResultFirst(TypedDict):
+    """With `repeated`: what came of the first one."""
+    changed: bool
+    """Whether it changed anything."""
+    token: Token
 
 
 class JobResultCounts(TypedDict):
@@ -573,6 +632,12 @@ class JobResult(TypedDict):
     """With the parameter `windows`: the member's entries right after the write, by the names that were asked
     for; `null` where the job has entered no instance, and for all of it if the entries cannot be read.
     """
+    repeated: NotRequired[Literal[True]]
+    """Present if a job of this `id` was applied before: this one has changed nothing, and the entry is as it
+    is now.
+    """
+    first: NotRequired[JobResultFirst]
+    """With `repeated`: what came of the first one."""
     missing: NotRequired[List[int]]
     """The shards that did not answer; none if the entries kept changing while they were counted."""
     counts: NotRequired[JobResultCounts]
