@@ -25,6 +25,8 @@ pub(super) struct BatchJobIds {
     more: isize,
     /// The shard's up to this one are dealt with.
     forgotten: Option<JobIdAge>,
+    /// Whether the job being planned has changed anything that readers see.
+    pub(super) job_changed: bool,
 }
 
 impl BatchJobIds {

@@ -100,10 +100,10 @@ impl Batch<'_> {
             self.show_unchanged(job);
             return Ok(JobPlan::Repeated(first));
         }
-        self.job_changed = false;
+        self.job_ids.job_changed = false;
         let planned = self.try_anew(job, index, applied)?;
         if !matches!(planned, JobPlan::Parked) {
-            self.keep_job_id(id, applied.sequence, self.job_changed);
+            self.keep_job_id(id, applied.sequence, self.job_ids.job_changed);
         }
         Ok(planned)
     }
@@ -342,7 +342,7 @@ impl Batch<'_> {
         applied: Applied,
     ) -> Option<Handle> {
         let changes = decided.changes();
-        self.job_changed |=
+        self.job_ids.job_changed |=
             matches!(decided.shown, Shown::Entry { changed: true } | Shown::NoEntry { changed: true });
         let BoardDecision { name, source, before, decision, other, shown } = decided;
         let name = &*name;

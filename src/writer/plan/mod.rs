@@ -213,8 +213,6 @@ struct Batch<'a> {
     /// The last jobs of boards that end after a quiet time.
     last_jobs: ChangedLastJobs,
     job_ids: BatchJobIds,
-    /// Whether the job being planned has changed anything that readers see.
-    job_changed: bool,
     /// Members that left every board, and by what job: what earlier rejects have of them is to be erased.
     erased: Vec<(MemberId, JobPlace)>,
     dropped_trees: Vec<TreeId>,
@@ -310,7 +308,6 @@ impl Planner<'_> {
             member_records: MemberRecords::default(),
             last_jobs: ChangedLastJobs::default(),
             job_ids: BatchJobIds::default(),
-            job_changed: false,
             erased: Vec::new(),
             dropped_trees: Vec::new(),
             steps: Vec::new(),
