@@ -186,9 +186,9 @@ type ListedBoard struct {
 	Movement bool `json:"movement"`
 	// One of `ranking`, `top_k`.
 	Kind         string     `json:"kind"`
+	ReadOnly     ReadOnly   `json:"read_only"`
 	ExpiresAt    *time.Time `json:"expires_at"`
 	ExpiresAfter string     `json:"expires_after"`
-	ReadOnly     ReadOnly   `json:"read_only"`
 	// Entries of the board, by window: of `all`, or if the board does not have it of the current instance
 	// of its first window. With the parameter `window`: of that one. Empty if there is no such instance.
 	Totals map[string]int64 `json:"totals"`
@@ -217,9 +217,9 @@ type Board struct {
 	Movement bool `json:"movement"`
 	// One of `ranking`, `top_k`.
 	Kind         string     `json:"kind"`
+	ReadOnly     ReadOnly   `json:"read_only"`
 	ExpiresAt    *time.Time `json:"expires_at"`
 	ExpiresAfter string     `json:"expires_after"`
-	ReadOnly     ReadOnly   `json:"read_only"`
 	// Entries of the board, by window: of `all`, or if the board does not have it of the current instance
 	// of its first window. With the parameter `window`: of that one. Empty if there is no such instance.
 	Totals map[string]int64 `json:"totals"`
@@ -263,9 +263,9 @@ type DefinedBoard struct {
 	Movement bool `json:"movement"`
 	// One of `ranking`, `top_k`.
 	Kind         string     `json:"kind"`
+	ReadOnly     ReadOnly   `json:"read_only"`
 	ExpiresAt    *time.Time `json:"expires_at"`
 	ExpiresAfter string     `json:"expires_after"`
-	ReadOnly     ReadOnly   `json:"read_only"`
 	// Entries of the board, by window: of `all`, or if the board does not have it of the current instance
 	// of its first window. With the parameter `window`: of that one. Empty if there is no such instance.
 	Totals map[string]int64 `json:"totals"`

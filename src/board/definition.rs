@@ -203,13 +203,13 @@ pub struct Definition {
     pub capacity: Option<u64>,
     /// Whether shards keep how `all` was when the current instance of each other window began.
     pub movement: bool,
+    /// `Some` while clients may not write to it. It is set and taken back by itself, and no request for a
+    /// definition touches it.
+    pub read_only: Option<Arc<ReadOnly>>,
     /// When the board ends: it is dropped then. `None`: not at a time.
     pub expires_at: Option<Timestamp>,
     /// How long after its last job the board ends, in microseconds. `None`: however quiet it is, it stays.
     pub expires_after_micros: Option<i64>,
-    /// `Some` while clients may not write to it. It is set and taken back by itself, and no request for a
-    /// definition touches it.
-    pub read_only: Option<Arc<ReadOnly>>,
 }
 
 impl Default for Definition {
@@ -228,9 +228,9 @@ impl Default for Definition {
             final_until: None,
             capacity: None,
             movement: false,
+            read_only: None,
             expires_at: None,
             expires_after_micros: None,
-            read_only: None,
         }
     }
 }

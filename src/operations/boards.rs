@@ -287,10 +287,12 @@ impl BoardChanges {
     /// # Errors
     /// When there is no such board, or a shard does not take the drop.
     pub async fn drop(self, name: BoardName) -> Result<AsOf, Failure> {
+        self.check_removable(&name).await?;
         self.drop_life(name, None).await
     }
 
-    /// The same, if the board is as it is expected to be.
+    /// The same, if the board is as it is expected to be, and whether it is read-only or not: what goes by
+    /// time goes on.
     ///
     /// # Arguments
     /// `only`: what the board has to be; `None`: it does not matter.
@@ -304,7 +306,6 @@ impl BoardChanges {
     ) -> Result<AsOf, Failure> {
         let operations = &*self.operations;
         operations.check_every_shard()?;
-        self.check_removable(&name).await?;
         if let Some(cluster) = &operations.cluster {
             return Ok(AsOf(cluster.boards.drop_board(&name, only).await?));
         }

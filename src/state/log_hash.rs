@@ -237,15 +237,15 @@ impl LogHash {
         if definition.is_top_k() {
             self.words(TOP_K, 0);
         }
+        if let Some(read_only) = &definition.read_only {
+            self.words(READ_ONLY, read_only.since.as_micros().cast_unsigned());
+            self.bytes(read_only.reason.as_bytes());
+        }
         if let Some(at) = definition.expires_at {
             self.words(EXPIRES_AT, at.as_micros().cast_unsigned());
         }
         if let Some(after) = definition.expires_after_micros {
             self.words(EXPIRES_AFTER, after.cast_unsigned());
-        }
-        if let Some(read_only) = &definition.read_only {
-            self.words(READ_ONLY, read_only.since.as_micros().cast_unsigned());
-            self.bytes(read_only.reason.as_bytes());
         }
     }
 }

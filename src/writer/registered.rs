@@ -48,10 +48,10 @@ pub struct RegisteredBoards {
     by_name: BTreeMap<BoardName, RegistryEntry>,
     /// The same boards in the order in which they were made, or cleared last.
     by_incarnation: BTreeMap<Incarnation, SmallVec<[BoardName; 1]>>,
-    /// Those that end by themselves, by when that is to be looked at.
-    ending: BTreeSet<(Timestamp, BoardName)>,
     /// How many are read-only, to be read without their lock: mostly none is.
     read_only: Arc<AtomicUsize>,
+    /// Those that end by themselves, by when that is to be looked at.
+    ending: BTreeSet<(Timestamp, BoardName)>,
 }
 
 impl RegisteredBoards {
@@ -99,10 +99,10 @@ impl RegisteredBoards {
         let Some((name, RegistryEntry { known, look_at, .. })) = self.by_name.remove_entry(name) else {
             return;
         };
+        self.read_only.fetch_sub(usize::from(known.definition.read_only.is_some()), Ordering::Release);
         if let Some(at) = look_at {
             self.ending.remove(&(at, name.clone()));
         }
-        self.read_only.fetch_sub(usize::from(known.definition.read_only.is_some()), Ordering::Release);
         let Some(names) = self.by_incarnation.get_mut(&known.incarnation) else { return };
         names.retain(|other| *other != name);
         if names.is_empty() {

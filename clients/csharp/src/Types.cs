@@ -235,9 +235,9 @@ namespace Ranktree
         [JsonProperty("movement")] public bool Movement { get; set; }
         /// <summary>One of `ranking`, `top_k`.</summary>
         [JsonProperty("kind")] public string Kind { get; set; }
+        [JsonProperty("read_only")] public ReadOnly ReadOnly { get; set; }
         [JsonProperty("expires_at")] public DateTimeOffset? ExpiresAt { get; set; }
         [JsonProperty("expires_after")] public string ExpiresAfter { get; set; }
-        [JsonProperty("read_only")] public ReadOnly ReadOnly { get; set; }
         /// <summary>
         /// Entries of the board, by window: of `all`, or if the board does not have it of the current
         /// instance of its first window. With the parameter `window`: of that one. Empty if there is no
@@ -272,9 +272,9 @@ namespace Ranktree
         [JsonProperty("movement")] public bool Movement { get; set; }
         /// <summary>One of `ranking`, `top_k`.</summary>
         [JsonProperty("kind")] public string Kind { get; set; }
+        [JsonProperty("read_only")] public ReadOnly ReadOnly { get; set; }
         [JsonProperty("expires_at")] public DateTimeOffset? ExpiresAt { get; set; }
         [JsonProperty("expires_after")] public string ExpiresAfter { get; set; }
-        [JsonProperty("read_only")] public ReadOnly ReadOnly { get; set; }
         /// <summary>
         /// Entries of the board, by window: of `all`, or if the board does not have it of the current
         /// instance of its first window. With the parameter `window`: of that one. Empty if there is no
@@ -332,9 +332,9 @@ namespace Ranktree
         [JsonProperty("movement")] public bool Movement { get; set; }
         /// <summary>One of `ranking`, `top_k`.</summary>
         [JsonProperty("kind")] public string Kind { get; set; }
+        [JsonProperty("read_only")] public ReadOnly ReadOnly { get; set; }
         [JsonProperty("expires_at")] public DateTimeOffset? ExpiresAt { get; set; }
         [JsonProperty("expires_after")] public string ExpiresAfter { get; set; }
-        [JsonProperty("read_only")] public ReadOnly ReadOnly { get; set; }
         /// <summary>
         /// Entries of the board, by window: of `all`, or if the board does not have it of the current
         /// instance of its first window. With the parameter `window`: of that one. Empty if there is no

@@ -537,14 +537,14 @@ pub struct ListedBoard {
     pub movement: bool,
     /// `kind`.
     pub kind: BoardKind,
+    /// `read_only`.
+    pub read_only: ReadOnly,
     /// `expires_at`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Time>,
     /// `expires_after`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_after: Option<String>,
-    /// `read_only`.
-    pub read_only: ReadOnly,
     /// Entries of the board, by window: of `all`, or if the board does not have it of the current instance
     /// of its first window. With the parameter `window`: of that one. Empty if there is no such instance.
     pub totals: BoardTotals,
@@ -633,14 +633,14 @@ pub struct Board {
     pub movement: bool,
     /// `kind`.
     pub kind: BoardKind,
+    /// `read_only`.
+    pub read_only: ReadOnly,
     /// `expires_at`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Time>,
     /// `expires_after`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_after: Option<String>,
-    /// `read_only`.
-    pub read_only: ReadOnly,
     /// Entries of the board, by window: of `all`, or if the board does not have it of the current instance
     /// of its first window. With the parameter `window`: of that one. Empty if there is no such instance.
     pub totals: BoardTotals,
@@ -700,14 +700,14 @@ pub struct DefinedBoard {
     pub movement: bool,
     /// `kind`.
     pub kind: BoardKind,
+    /// `read_only`.
+    pub read_only: ReadOnly,
     /// `expires_at`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Time>,
     /// `expires_after`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_after: Option<String>,
-    /// `read_only`.
-    pub read_only: ReadOnly,
     /// Entries of the board, by window: of `all`, or if the board does not have it of the current instance
     /// of its first window. With the parameter `window`: of that one. Empty if there is no such instance.
     pub totals: BoardTotals,

@@ -127,7 +127,7 @@ export interface components {
             name: components["schemas"]["InstanceName"];
             begin: components["schemas"]["Time"];
         };
-        /** @description What a board's definition is to have. On a new board absent fields have their default; on one that is there they keep their value. `null` is the default. Only `policy`, `keep`, `grace`, `entry_ttl`, `capacity`, the `every` of `season` and the bounds of keys with `below_min` and `above_max` can change, and windows be added. */
+        /** @description What a board's definition is to have. On a new board absent fields have their default; on one that is there they keep their value. `null` is the default. Only `policy`, `keep`, `grace`, `entry_ttl`, `expires_at`, `expires_after`, `capacity`, the `every` of `season` and the bounds of keys with `below_min` and `above_max` can change, and windows be added. */
         DefinitionInput: {
             /** @description The components of a score, compared in this order. Default: one key, `score`, descending. */
             keys?: components["schemas"]["KeyInput"][] | null;
@@ -168,6 +168,13 @@ export interface components {
              * @example 30d
              */
             entry_ttl?: string | null;
+            /** @description When the board ends: it is dropped then, as `DELETE` drops it. A time that is over is refused on a new board; on one that is there it takes `?force=true`. Default: it does not end at a time. */
+            expires_at?: components["schemas"]["TimeInput"] | null;
+            /**
+             * @description How long after its last job the board ends, `1s` to `36500d`: it is dropped then. Until the first job it is counted from when the board was defined, and anew from when this is changed. Default: it stays. A whole number and one of `s`, `m`, `h`, `d` and `w`.
+             * @example 1h
+             */
+            expires_after?: string | null;
             /** @description Each instance shows only so many entries, the best ones: those at later positions are not listed and not counted. They are kept, and shown again when those before them leave or the capacity grows. Default: all are shown. */
             capacity?: number | null;
             /**
@@ -209,6 +216,8 @@ export interface components {
             /** @enum {unknown} */
             kind: "ranking" | "top_k";
             read_only: components["schemas"]["ReadOnly"];
+            expires_at: components["schemas"]["Time"] | null;
+            expires_after: string | null;
             /** @description Entries of the board, by window: of `all`, or if the board does not have it of the current instance of its first window. With the parameter `window`: of that one. Empty if there is no such instance. */
             totals: {
                 /** @description Entries of the instance. */
@@ -252,6 +261,8 @@ export interface components {
             /** @enum {unknown} */
             kind: "ranking" | "top_k";
             read_only: components["schemas"]["ReadOnly"];
+            expires_at: components["schemas"]["Time"] | null;
+            expires_after: string | null;
             /** @description Entries of the board, by window: of `all`, or if the board does not have it of the current instance of its first window. With the parameter `window`: of that one. Empty if there is no such instance. */
             totals: {
                 /** @description Entries of the instance. */
@@ -276,6 +287,7 @@ export interface components {
                 month?: components["schemas"]["Instance"][];
                 season?: components["schemas"]["Instance"][];
             };
+            ends_at?: components["schemas"]["Time"] | null;
             planned_seasons: components["schemas"]["PlannedSeason"][];
             /** @description For windows with older instances that have entries than those listed: the `cursor` that lists them. More than 1,000 instances behind the newest, it may list some without entries. */
             next_cursors: {
@@ -322,6 +334,8 @@ export interface components {
             /** @enum {unknown} */
             kind: "ranking" | "top_k";
             read_only: components["schemas"]["ReadOnly"];
+            expires_at: components["schemas"]["Time"] | null;
+            expires_after: string | null;
             /** @description Entries of the board, by window: of `all`, or if the board does not have it of the current instance of its first window. With the parameter `window`: of that one. Empty if there is no such instance. */
             totals: {
                 /** @description Entries of the instance. */

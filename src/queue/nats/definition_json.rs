@@ -80,13 +80,14 @@ struct SeriesJson {
 
 /// The formats of definitions, and so of the commands and records that carry them. Of format 2 are those of
 /// boards that are not plain, which versions of ranktree before windows cannot read. Of format 3 are those of
-/// what is read-only, by which a version that did not know it would take jobs that others refuse.
+/// what is read-only or ends by itself: a version that did not know it would take jobs that others refuse.
 pub const DEFINITION_FORMAT_MAX: u32 = 3;
 
 /// The format of a definition: the first version of the format that has all of it.
 pub fn format_of(definition: &Definition) -> u32 {
     let Definition { seasons, grace_micros, entry_ttl_micros, final_until, capacity, .. } = definition;
-    if definition.read_only.is_some() || definition.may_end_at().is_some() {
+    let Definition { read_only, expires_at, expires_after_micros, .. } = definition;
+    if read_only.is_some() || expires_at.is_some() || expires_after_micros.is_some() {
         return DEFINITION_FORMAT_MAX;
     }
     let is_plain = definition.has_only_all()
@@ -285,15 +286,15 @@ mod tests {
             r#","entry_ttl_micros":86400000000"#,
         );
         check(&Definition { capacity: Some(100), ..plain.clone() }, 2, r#","capacity":100"#);
-        let ends =
-            Definition { expires_at: Some(at(7)), expires_after_micros: Some(1_000_000), ..plain.clone() };
-        check(&ends, 3, r#","expires_at":7,"expires_after_micros":1000000"#);
         let read_only = ReadOnly { reason: "the move".to_owned(), since: at(7) };
         check(
             &Definition { read_only: Some(Arc::new(read_only)), ..plain.clone() },
             3,
             r#","read_only":{"reason":"the move","since":7}"#,
         );
+        let ends =
+            Definition { expires_at: Some(at(7)), expires_after_micros: Some(1_000_000), ..plain.clone() };
+        check(&ends, 3, r#","expires_at":7,"expires_after_micros":1000000"#);
         let windows = vec![Window::Day, Window::All];
         check(
             &Definition { windows: windows.clone(), final_until: Some(at(7)), ..plain.clone() },
@@ -347,10 +348,10 @@ mod tests {
             r#","grace_micros":-1"#,
             r#","capacity":0"#,
             r#","final_until":-1"#,
-            r#","expires_at":-1"#,
-            r#","expires_after_micros":1"#,
             r#","read_only":{"reason":"","since":1}"#,
             r#","read_only":{"reason":"a"}"#,
+            r#","expires_at":-1"#,
+            r#","expires_after_micros":1"#,
             r#","movement":true"#,
             r#","windows":["all","day"],"movement":1"#,
             r#","later":1"#,

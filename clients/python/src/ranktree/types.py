@@ -181,9 +181,9 @@ class ListedBoard(TypedDict):
     movement: bool
     """Whether reads of `all` take `movement`."""
     kind: Literal['ranking', 'top_k']
+    read_only: ReadOnly
     expires_at: Union[str, None]
     expires_after: Union[str, None]
-    read_only: ReadOnly
     totals: ListedBoardTotals
     """Entries of the board, by window: of `all`, or if the board does not have it of the current instance of
     its first window. With the parameter `window`: of that one. Empty if there is no such instance.
@@ -257,9 +257,9 @@ class Board(TypedDict):
     movement: bool
     """Whether reads of `all` take `movement`."""
     kind: Literal['ranking', 'top_k']
+    read_only: ReadOnly
     expires_at: Union[str, None]
     expires_after: Union[str, None]
-    read_only: ReadOnly
     totals: BoardTotals
     """Entries of the board, by window: of `all`, or if the board does not have it of the current instance of
     its first window. With the parameter `window`: of that one. Empty if there is no such instance.
@@ -328,9 +328,9 @@ class DefinedBoard(TypedDict):
     movement: bool
     """Whether reads of `all` take `movement`."""
     kind: Literal['ranking', 'top_k']
+    read_only: ReadOnly
     expires_at: Union[str, None]
     expires_after: Union[str, None]
-    read_only: ReadOnly
     totals: DefinedBoardTotals
     """Entries of the board, by window: of `all`, or if the board does not have it of the current instance of
     its first window. With the parameter `window`: of that one. Empty if there is no such instance.

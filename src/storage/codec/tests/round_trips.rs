@@ -228,9 +228,9 @@ proptest! {
             final_until: final_until.map(time),
             capacity,
             movement,
+            read_only: read_only.map(|(reason, since)| Arc::new(ReadOnly { reason, since: time(since) })),
             expires_at: final_until.map(time),
             expires_after_micros: ttl,
-            read_only: read_only.map(|(reason, since)| Arc::new(ReadOnly { reason, since: time(since) })),
         };
         let board = ManifestBoard { definition: Arc::new(definition), ..manifest().boards.remove(0) };
         let manifest = Manifest { boards: vec![board], ..manifest() };
