@@ -132,6 +132,7 @@ fn job(workload: &mut Workload, member: u64, on_large: u64, version: u64) -> Job
         version: versions().then_some(version),
         at: None,
         meta: None,
+        id: None,
     }
 }
 

@@ -87,6 +87,7 @@ fn job(member: u64, boards: &[&str], score: i64) -> Job {
         version: None,
         at: None,
         meta: None,
+        id: None,
     }
 }
 

@@ -221,6 +221,31 @@ impl Profile {
     }
 }
 
+/// The most bytes of a job's id.
+pub const MAX_JOB_ID_BYTES: usize = 64;
+
+/// What a job is called by its sender, so that it counts once however often it comes: 1 to
+/// [`MAX_JOB_ID_BYTES`] bytes of UTF-8 without control characters.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JobId(Box<str>);
+
+impl JobId {
+    /// `None`: the text is no id.
+    pub fn new(text: &str) -> Option<Self> {
+        let is_good = (1..=MAX_JOB_ID_BYTES).contains(&text.len()) && !text.chars().any(char::is_control);
+        is_good.then(|| Self(text.into()))
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The id of one of several jobs that a request names together.
+    pub fn of_part(&self, index: usize) -> Option<Self> {
+        Self::new(&format!("{}#{index}", self.as_str()))
+    }
+}
+
 /// One requested change, well-formed; whether it applies is for the state to say.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Job {
@@ -234,6 +259,8 @@ pub struct Job {
     pub at: Option<Timestamp>,
     /// Replaces the entry's metadata. Absent: left as it is.
     pub meta: Option<Metadata>,
+    /// A job of an id that was applied within a while changes nothing.
+    pub id: Option<JobId>,
 }
 
 impl Job {

@@ -174,6 +174,7 @@ fn job(board: &BoardName, member: String, score: i64, version: Option<u64>) -> J
         version,
         at: None,
         meta: None,
+        id: None,
     }
 }
 
@@ -350,6 +351,7 @@ fn delete(running: &mut Running, sizes: &Sizes) -> Option<String> {
         version: None,
         at: None,
         meta: None,
+        id: None,
     };
     running.publish((0..DELETED).map(removal).collect());
     running.wait_for_all();

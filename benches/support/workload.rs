@@ -68,6 +68,7 @@ impl Workload {
             version: None,
             at: None,
             meta: None,
+            id: None,
         }
     }
 }

@@ -368,12 +368,16 @@ type Job struct {
 	Op string `json:"op,omitzero"`
 	// The job applies only if this is greater than the version stored for the member and the board, or of
 	// the profile, so that a repetition counts once. Of jobs that overtake each other the older one is
-	// rejected: an `incr` is not added then.
+	// rejected: an `incr` is not added then. Use `id` where several senders add.
 	Version *uint64 `json:"version,omitzero"`
 	// When the score was reached, from 1970 to April 2262, with any offset; decides ties. A job whose `at`
 	// is more than five minutes after the queue took it is rejected with `future_time`; exactly five
 	// minutes are allowed. Default: when the queue took the job.
 	At time.Time `json:"at,omitzero"`
+	// 1 to 64 bytes that the sender makes of what happened. A job whose shard has applied one of the same
+	// id, within an hour unless the node is configured otherwise, changes nothing, whoever has sent it:
+	// its result has `repeated`. Default: each job counts.
+	ID string `json:"id,omitzero"`
 	// Replaces the entry's metadata. Default: left as it is.
 	Meta    any `json:"meta,omitzero"`
 	Profile any `json:"profile,omitzero"`
@@ -392,12 +396,16 @@ type EntryInput struct {
 	Op string `json:"op,omitzero"`
 	// The job applies only if this is greater than the version stored for the member and the board, or of
 	// the profile, so that a repetition counts once. Of jobs that overtake each other the older one is
-	// rejected: an `incr` is not added then.
+	// rejected: an `incr` is not added then. Use `id` where several senders add.
 	Version *uint64 `json:"version,omitzero"`
 	// When the score was reached, from 1970 to April 2262, with any offset; decides ties. A job whose `at`
 	// is more than five minutes after the queue took it is rejected with `future_time`; exactly five
 	// minutes are allowed. Default: when the queue took the job.
 	At time.Time `json:"at,omitzero"`
+	// 1 to 64 bytes that the sender makes of what happened. A job whose shard has applied one of the same
+	// id, within an hour unless the node is configured otherwise, changes nothing, whoever has sent it:
+	// its result has `repeated`. Default: each job counts.
+	ID string `json:"id,omitzero"`
 	// Replaces the entry's metadata. Default: left as it is.
 	Meta any `json:"meta,omitzero"`
 }
@@ -434,6 +442,13 @@ type Changed struct {
 	Changed bool `json:"changed"`
 }
 
+// EntryWrittenFirst: with `repeated`: what came of the first one.
+type EntryWrittenFirst struct {
+	// Whether it changed anything.
+	Changed bool   `json:"changed"`
+	Token   string `json:"token"`
+}
+
 // EntryWritten: the outcome of the write.
 type EntryWritten struct {
 	Token string `json:"token"`
@@ -447,6 +462,11 @@ type EntryWritten struct {
 	// asked for; `null` where the job has entered no instance, and for all of it if the entries cannot be
 	// read.
 	Windows map[string]Entry `json:"windows"`
+	// Present if a job of this `id` was applied before: this one has changed nothing, and the entry is as
+	// it is now.
+	Repeated bool `json:"repeated"`
+	// With `repeated`: what came of the first one.
+	First *EntryWrittenFirst `json:"first"`
 	// The shards that did not answer; none if the entries kept changing while they were counted.
 	Missing []int64 `json:"missing"`
 }
@@ -462,6 +482,13 @@ type MemberRemovedCounts struct {
 	Left *int64 `json:"left"`
 }
 
+// MemberRemovedFirst: with `repeated`: what came of the first one.
+type MemberRemovedFirst struct {
+	// Whether it changed anything.
+	Changed bool   `json:"changed"`
+	Token   string `json:"token"`
+}
+
 // MemberRemoved: the outcome of the removal.
 type MemberRemoved struct {
 	Token string `json:"token"`
@@ -472,6 +499,18 @@ type MemberRemoved struct {
 	// What a removal with a `version` has left, and how to remove that: without one. Absent if it has left
 	// nothing.
 	Detail string `json:"detail"`
+	// Present if a job of this `id` was applied before: this one has changed nothing, and the entry is as
+	// it is now.
+	Repeated bool `json:"repeated"`
+	// With `repeated`: what came of the first one.
+	First *MemberRemovedFirst `json:"first"`
+}
+
+// JobResultFirst: with `repeated`: what came of the first one.
+type JobResultFirst struct {
+	// Whether it changed anything.
+	Changed bool   `json:"changed"`
+	Token   string `json:"token"`
 }
 
 // JobResultCounts: boards.
@@ -500,6 +539,11 @@ type JobResult struct {
 	// asked for; `null` where the job has entered no instance, and for all of it if the entries cannot be
 	// read.
 	Windows map[string]Entry `json:"windows"`
+	// Present if a job of this `id` was applied before: this one has changed nothing, and the entry is as
+	// it is now.
+	Repeated bool `json:"repeated"`
+	// With `repeated`: what came of the first one.
+	First *JobResultFirst `json:"first"`
 	// The shards that did not answer; none if the entries kept changing while they were counted.
 	Missing []int64 `json:"missing"`
 	// Boards.

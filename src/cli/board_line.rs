@@ -139,9 +139,17 @@ fn season_starts(definition: &Value) -> Option<&Value> {
 /// What is not known here is passed on: the service that it is for takes it, or refuses it by name.
 pub fn definition_in(answer: &str) -> Option<String> {
     let Ok(Value::Object(mut fields)) = serde_json::from_str(answer) else { return None };
-    for about_it in
-        ["board", "totals", "instances", "planned_seasons", "ends_at", "next_cursors", "as_of", "stale"]
-    {
+    for about_it in [
+        "board",
+        "read_only",
+        "totals",
+        "instances",
+        "planned_seasons",
+        "ends_at",
+        "next_cursors",
+        "as_of",
+        "stale",
+    ] {
         // What is left keeps its order.
         fields.shift_remove(about_it);
     }

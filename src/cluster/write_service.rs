@@ -56,8 +56,8 @@ pub struct WriteRequest {
     pub jobs: Bytes,
     /// How detailed the answer is to be, if the request says.
     pub results: Option<String>,
-    /// Whether the request has a message id, by which streams recognise repetitions.
-    pub has_message_id: bool,
+    /// The request's message id, by which repetitions of it are recognised.
+    pub message_id: Option<String>,
     /// The most bytes that the answer may have.
     pub answer_bytes_max: usize,
 }
@@ -298,7 +298,7 @@ impl ShardEndpoint {
             shard: self.shard.id,
             jobs: payload,
             results: header(RESULTS_HEADER).map(|value| value.as_str().to_owned()),
-            has_message_id: header(MESSAGE_ID_HEADER).is_some(),
+            message_id: header(MESSAGE_ID_HEADER).map(|value| value.as_str().to_owned()),
             answer_bytes_max: self.connection.client.max_payload().saturating_sub(HEADERS_BYTES_MAX),
         };
         let this = Arc::clone(self);

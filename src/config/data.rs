@@ -1,10 +1,11 @@
 //! Where the configuration and the data are, how the data are stored, and settings of boards.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{ArgAction, Args};
 
-use crate::config::switch;
+use crate::config::{duration, switch};
 
 /// The file that holds the settings which flags and the environment do not decide.
 #[derive(Debug, Clone, Args)]
@@ -48,4 +49,8 @@ pub struct BoardArgs {
         num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = switch(),
         hide_possible_values = true)]
     pub no_auto_create: bool,
+    /// How long a shard keeps the ids of jobs: one that comes again within that time changes nothing. All
+    /// nodes of the same streams must have the same
+    #[arg(long, env = "RANKTREE_JOB_IDS_KEEP", value_name = "TIME", default_value = "1h", value_parser = duration)]
+    pub job_ids_keep: Duration,
 }

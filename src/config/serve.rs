@@ -82,6 +82,7 @@ pub struct ServeConfig {
     /// Shards whose data are taken as they are, at this start.
     pub adopt: Vec<u16>,
     pub auto_create: bool,
+    pub job_ids_keep: Duration,
     /// Where jobs come from; `None` for the embedded queue.
     pub nats: Option<nats::Settings>,
     pub cache_bytes: usize,
@@ -157,6 +158,7 @@ impl ServeConfig {
             node: node.as_deref().map(read_node_name).transpose()?,
             adopt,
             auto_create: !boards.no_auto_create,
+            job_ids_keep: boards.job_ids_keep,
             nats,
             cache_bytes: storage.cache_mib << 20,
             checkpoint_interval: Duration::from_secs(storage.checkpoint_seconds.max(1)),

@@ -35,7 +35,7 @@ pub use render::reply::Reply;
 pub use render::results::reply as reply_of_jobs;
 pub use request::body::BODY_BYTES_MAX;
 pub use request::definition::{json as definition_json, of_json as definition_of_json, offset_minutes};
-pub use request::job_list::{check_numbers, decode as decode_jobs};
+pub use request::job_list::{REQUEST_ID_BYTES_MAX, check_numbers, decode as decode_jobs, identify};
 pub use request::params::invalid_value;
 pub use resources::scrapes::RenderMetrics;
 pub use routing::routes::{openapi_json, router};

@@ -40,8 +40,10 @@ impl Operations {
         match ended {
             Ok(true) => tracing::info!(board = %name, "a board ended, and was dropped"),
             Ok(false)
+            // It ends once it is not read-only any more.
             | Err(
-                Failure::NoBoard(NoBoard::Unknown)
+                Failure::ReadOnly(..)
+                | Failure::NoBoard(NoBoard::Unknown)
                 | Failure::Board(BoardRefused::Refused(DefineRefused::Unknown)),
             ) => {}
             Err(why) => {
@@ -65,7 +67,9 @@ impl BoardChanges {
             expires_after_micros: Field::Default,
             ..DefinitionPatch::default()
         };
-        Ok(Some(self.change(&name, &BoardChange::Define(patch), None).await?.token))
+        let change = BoardChange::Define(patch);
+        self.check_change(&name, &change).await?;
+        Ok(Some(self.change(&name, &change, None).await?.token))
     }
 
     /// Drops a board if it is over by a time. Says whether it was.

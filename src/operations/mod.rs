@@ -54,7 +54,7 @@ pub use read_only::SetReadOnly;
 pub use reads::Reading;
 #[cfg(test)]
 pub use remote::{RemoteOutcome, read_answer};
-pub use results::JobResult;
+pub use results::{FirstResult, JobResult};
 pub use score_change::ScoreChange;
 pub use shared::{Cluster, Operations};
 pub use trim::Removed;

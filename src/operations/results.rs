@@ -17,7 +17,7 @@ use crate::query::{
 };
 use crate::queue::NotPublished;
 use crate::types::{AsOf, BoardName, MemberId, Sequence, ShardId};
-use crate::writer::{BoardOutcome, JobOutcome, LeftBehind, OutcomeDetail};
+use crate::writer::{BoardOutcome, BoardOutcomes, JobOutcome, LeftBehind, OutcomeDetail};
 
 /// Shards that are looked at under one hold of all of them. That takes half a millisecond or so, for which
 /// writers wait.
@@ -57,6 +57,12 @@ pub enum JobResult {
     Profile {
         changed: bool,
     },
+    /// It was applied before, under its id, and has changed nothing now.
+    Repeated {
+        /// The member as it is, as if another job had left it so.
+        now: Box<JobResult>,
+        first: FirstResult,
+    },
     /// It is stored, and waits for its board to be defined.
     Parked,
     /// It is applied, and this is what its owner, another node, said of it: an object, as JSON.
@@ -68,6 +74,14 @@ pub enum JobResult {
     Stored,
     /// Its message was refused, or a commit failed: that of its message, or of the batch that unparked it.
     Failed(NotPublished),
+}
+
+/// What came of the first job of an id.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FirstResult {
+    pub changed: bool,
+    /// Where it took effect.
+    pub token: AsOf,
 }
 
 /// What is kept of a job to report its result.
@@ -154,13 +168,19 @@ pub async fn message_results<R: Borrow<ReportedJob>>(
     if operations.node.shard_count() == 1 && !outcome.jobs().any(has_metadata) {
         let as_of = |sequence| Arc::new(AsOf(vec![(home.id, sequence)]));
         let mut last = (outcome.sequence, as_of(outcome.sequence));
-        append_results(reported, outcome.into_jobs(), None, results, |reported, sequence, outcome| {
-            // It is another one only for jobs that were parked.
-            if sequence != last.0 {
-                last = (sequence, as_of(sequence));
-            }
-            Some(of_only_shard(&reported.member, &last.1, outcome))
-        });
+        append_results(
+            reported,
+            outcome.into_jobs(),
+            (home.id, None),
+            results,
+            |reported, sequence, outcome| {
+                // It is another one only for jobs that were parked.
+                if sequence != last.0 {
+                    last = (sequence, as_of(sequence));
+                }
+                Some(of_only_shard(&reported.member, &last.1, outcome))
+            },
+        );
         return;
     }
     let jobs: Vec<SettledJob> = outcome.into_jobs().collect();
@@ -172,7 +192,7 @@ pub async fn message_results<R: Borrow<ReportedJob>>(
         Err(ReadError::KeptChanging(_) | ReadError::NotYetApplied(_)) => (Vec::new(), Some(Vec::new())),
     };
     let (mut changes, mut sent) = (changes.into_iter(), SentMetadata::default());
-    append_results(reported, jobs, unranked.as_deref(), results, |reported, _, _| {
+    append_results(reported, jobs, (home.id, unranked.as_deref()), results, |reported, _, _| {
         let mut change = changes.next()?;
         sent.fill_in(&reported.member, reported.meta.as_ref(), &mut change);
         Some(change)
@@ -181,19 +201,20 @@ pub async fn message_results<R: Borrow<ReportedJob>>(
 
 /// Whether an entry had metadata before a job or after it.
 fn has_metadata(outcome: &JobOutcome) -> bool {
-    let JobOutcome::Applied(boards) = outcome else { return false };
+    let (JobOutcome::Applied(boards) | JobOutcome::Repeated(boards, _)) = outcome else { return false };
     let mut rankings = boards.iter().flat_map(|board| board.before.iter().chain(&board.after));
     rankings.any(|ranking| ranking.has_metadata)
 }
 
 /// # Arguments
+/// - `home`: the shard that has applied them.
 /// - `unranked`: set if other shards were asked in vain.
 /// - `change`: what a job did on a board, if entries are reported. It is called for each board of each such
 ///   job, in their order.
 fn append_results<'r, R: Borrow<ReportedJob>>(
     reported: &'r [R],
     jobs: impl IntoIterator<Item = SettledJob>,
-    unranked: Option<&[ShardId]>,
+    (home, unranked): (ShardId, Option<&[ShardId]>),
     results: &mut Vec<JobResult>,
     mut change: impl FnMut(&'r ReportedJob, Sequence, BoardOutcome) -> Option<EntryChange>,
 ) {
@@ -215,21 +236,33 @@ fn append_results<'r, R: Borrow<ReportedJob>>(
                     told => told.unwrap_or(JobResult::Profile { changed }),
                 }
             }
+            Ok((sequence, JobOutcome::Repeated(boards, first))) => JobResult::Repeated {
+                now: Box::new(applied_result(reported, sequence, boards, unranked, &mut change)),
+                first: FirstResult { changed: first.changed, token: AsOf(vec![(home, first.sequence)]) },
+            },
             Ok((sequence, JobOutcome::Applied(boards))) => {
-                if let Some(result) = reported.without_entries(&boards, false, unranked) {
-                    results.push(result);
-                    continue;
-                }
-                // They are large: each is made where it stays.
-                let mut changes = Vec::with_capacity(boards.len());
-                for board in boards {
-                    changes.extend(change(reported, sequence, board));
-                }
-                let by_board = reported.kind == ReportKind::Entries { by_board: true };
-                JobResult::Applied { changes, by_board }
+                applied_result(reported, sequence, boards, unranked, &mut change)
             }
         });
     }
+}
+
+fn applied_result<'r>(
+    reported: &'r ReportedJob,
+    sequence: Sequence,
+    boards: BoardOutcomes,
+    unranked: Option<&[ShardId]>,
+    change: &mut impl FnMut(&'r ReportedJob, Sequence, BoardOutcome) -> Option<EntryChange>,
+) -> JobResult {
+    if let Some(result) = reported.without_entries(&boards, false, unranked) {
+        return result;
+    }
+    // They are large: each is made where it stays.
+    let mut changes = Vec::with_capacity(boards.len());
+    for board in boards {
+        changes.extend(change(reported, sequence, board));
+    }
+    JobResult::Applied { changes, by_board: reported.kind == ReportKind::Entries { by_board: true } }
 }
 
 impl JobResult {
@@ -243,6 +276,7 @@ impl JobResult {
                 }),
                 unranked: None,
             },
+            Self::Repeated { now, first } => Self::Repeated { now: Box::new(now.without_entries()), first },
             other => other,
         }
     }
@@ -259,7 +293,7 @@ async fn changes_of<R: Borrow<ReportedJob>>(
     let mut found = Vec::new();
     for (reported, job) in reported.iter().map(Borrow::borrow).zip(jobs) {
         let reported: &ReportedJob = reported;
-        if let Ok((sequence, JobOutcome::Applied(boards))) = job
+        if let Ok((sequence, JobOutcome::Applied(boards) | JobOutcome::Repeated(boards, _))) = job
             && matches!(reported.kind, ReportKind::Entries { .. })
         {
             let of_board = |outcome| FoundOutcome { member: &reported.member, sequence: *sequence, outcome };
@@ -280,6 +314,10 @@ async fn changes_of<R: Borrow<ReportedJob>>(
 pub fn each_change(results: &mut [JobResult]) -> impl Iterator<Item = &mut EntryChange> {
     let changes = results.iter_mut().filter_map(|result| match result {
         JobResult::Applied { changes, .. } => Some(changes.iter_mut()),
+        JobResult::Repeated { now, .. } => match &mut **now {
+            JobResult::Applied { changes, .. } => Some(changes.iter_mut()),
+            _ => None,
+        },
         _ => None,
     });
     changes.flatten()

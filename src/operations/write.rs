@@ -344,7 +344,7 @@ mod tests {
                 boards => Targets::Boards((0..boards).map(|number| (name(number), None)).collect()),
             };
             let member = MemberId::new(format!("m{index}")).expect("a good id");
-            Job { member, targets, op: Some(op), version: None, at: None, meta: None }
+            Job { member, targets, op: Some(op), version: None, at: None, meta: None, id: None }
         };
         boards.iter().enumerate().map(job).collect()
     }

@@ -11,8 +11,11 @@ use std::sync::Arc;
 use futures_util::future::{BoxFuture, FutureExt as _};
 
 use crate::cluster::{Refusal, ServedShard, WriteAnswer, WriteHandler, WriteRequest, WriteService};
-use crate::http::{BODY_BYTES_MAX, Problem, Reply, check_numbers, decode_jobs, invalid_value, reply_of_jobs};
-use crate::job::{Job, Reject, RejectCode};
+use crate::http::{
+    BODY_BYTES_MAX, Problem, REQUEST_ID_BYTES_MAX, Reply, check_numbers, decode_jobs, identify,
+    invalid_value, reply_of_jobs,
+};
+use crate::job::{Job, JobId, Reject, RejectCode};
 use crate::operations::{
     BodyBytes, InProgress, JobResult, Operations, OutcomeDetail, Wait, WriteOptions, Written,
     answer_bytes_max,
@@ -41,6 +44,16 @@ pub async fn stop_first(write_service: Option<Arc<WriteService>>, shutdown: impl
     }
 }
 
+/// # Errors
+/// When a message's id cannot be that of jobs.
+fn request_id(text: &str) -> Result<JobId, Problem> {
+    let id = JobId::new(text).filter(|id| id.as_str().len() <= REQUEST_ID_BYTES_MAX);
+    id.ok_or_else(|| {
+        let rule = format!("the header Nats-Msg-Id must have 1 to {REQUEST_ID_BYTES_MAX} bytes");
+        invalid_value(&rule, text)
+    })
+}
+
 /// Writes requests of the write service.
 struct NatsWrites(Arc<Operations>);
 
@@ -54,19 +67,19 @@ impl NatsWrites {
         if !body_bytes.take(request.jobs.len()) {
             return Err(Problem::overloaded());
         }
-        if request.has_message_id {
-            let detail = "the write service does not recognise repetitions by Nats-Msg-Id; give the jobs a version, or publish them to the stream's subject";
-            return Err(Problem::unsupported(detail));
-        }
+        let message_id = request.message_id.as_deref().map(request_id).transpose()?;
         let detail = match request.results.as_deref() {
             None => OutcomeDetail::Rankings,
             Some("changed") => OutcomeDetail::Changed,
             Some(other) => return Err(invalid_value("the header Ranktree-Results must be changed", other)),
         };
-        let jobs = decode_jobs(&request.jobs, |job| {
+        let mut jobs = decode_jobs(&request.jobs, |job| {
             check_home(operations, request.shard, job)?;
             check_numbers(operations, job)
         })?;
+        if let Some(id) = &message_id {
+            identify(&mut jobs, id);
+        }
         let shortest = WriteOptions { wait: Wait::UntilApplied, detail: OutcomeDetail::Changed };
         if answer_bytes_max(operations.node.shard_count(), &jobs, shortest) > request.answer_bytes_max {
             return Err(Problem::over_limit(

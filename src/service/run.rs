@@ -81,7 +81,7 @@ pub async fn run(
     };
     let service = connecting.as_ref().and_then(Connecting::service);
     let Some(opened) = load_shards(config, &layout, service, &mut shutdown).await? else { return Ok(()) };
-    let registry = boards_of(&opened, config.auto_create);
+    let registry = boards_of(&opened, config);
     let common = Common::new(config, layout.shards, &registry);
     let this = match &connecting {
         Some(connecting) => connecting.this(),
@@ -271,8 +271,9 @@ async fn open_streams(
 }
 
 /// The boards that shards have, without those that some of them have dropped.
-fn boards_of(opened: &[OpenedShard], auto_create: bool) -> Arc<Registry> {
-    let registry = Arc::new(Registry::new(auto_create));
+fn boards_of(opened: &[OpenedShard], config: &ServeConfig) -> Arc<Registry> {
+    let keep = i64::try_from(config.job_ids_keep.as_micros()).unwrap_or(i64::MAX);
+    let registry = Arc::new(Registry::new(config.auto_create).keeping_job_ids(keep));
     for shard in opened {
         registry.register_boards_of(&shard.state.read(Purpose::Start));
     }

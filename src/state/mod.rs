@@ -12,6 +12,7 @@ mod handle_stack;
 mod ids;
 mod in_groups;
 mod index;
+mod job_ids;
 mod joining;
 mod last_jobs;
 mod log_hash;
@@ -40,6 +41,7 @@ pub use definitions::Definitions;
 pub use dropped::{Dropped, DroppedName, Incarnation, REMEMBERED_MAX, RecordNumber};
 pub use entry::{Entry, EntryParts, EntryState, EntryStateParts, Extra, TreeId, Unlisted};
 pub use expiry::{Expiring, Expiry};
+pub use job_ids::{FirstApplied, JOB_IDS_MAX, JobIdAge, JobIdChange, JobIds};
 pub use joining::Joined;
 pub use last_jobs::{LastJobChange, LastJobs};
 pub use log_hash::{

@@ -9,6 +9,7 @@ use smallvec::SmallVec;
 use crate::board::Definition;
 use crate::state::bans::BanChange;
 use crate::state::dropped::{Incarnation, RecordNumber};
+use crate::state::job_ids::JobIdChange;
 use crate::state::last_jobs::LastJobChange;
 use crate::state::member_versions::MemberVersionChange;
 use crate::state::shard_time::ShardTime;
@@ -57,6 +58,8 @@ pub struct Step {
     pub versions: Vec<MemberVersionChange>,
     /// The last jobs of boards that end after a quiet time, likewise.
     pub last_jobs: Vec<LastJobChange>,
+    /// Ids of jobs that are kept or forgotten, likewise.
+    pub job_ids: Vec<JobIdChange>,
     pub applied: Applied,
     /// What is known of the time after its last message. Earlier than the shard's: it does not count.
     pub time: ShardTime,

@@ -6,7 +6,7 @@
 use rocksdb::WriteBatch;
 
 use crate::job::JobPlace;
-use crate::state::{Applied, BanChange, LastJobChange, MemberVersionChange, ShardTime, TreeId};
+use crate::state::{Applied, BanChange, JobIdChange, LastJobChange, MemberVersionChange, ShardTime, TreeId};
 use crate::storage::codec::{
     self, FORMAT_VERSION, Meta, MetadataRecord, ParkedRecord, ProfileRecord, RejectRecord,
 };
@@ -40,6 +40,8 @@ pub struct Commit {
     pub versions: Vec<MemberVersionChange>,
     /// The last jobs of boards that end after a quiet time.
     pub last_jobs: Vec<LastJobChange>,
+    /// Ids of jobs that are kept or forgotten.
+    pub job_ids: Vec<JobIdChange>,
     /// Members whose rejects before a job are to be erased.
     pub erased: Vec<(MemberId, JobPlace)>,
     /// Parked jobs, and the line of each.
@@ -95,6 +97,7 @@ impl Store {
         self.put_erasures(&mut batch, &commit.erased);
         self.put_member_records(&mut batch, &commit.bans, &commit.versions);
         self.put_last_jobs(&mut batch, &commit.last_jobs);
+        self.put_job_ids(&mut batch, &commit.job_ids);
         for (line, parked) in &commit.parked {
             let key = keys::parked_in_line(*line, parked.sequence, parked.index);
             batch.put_cf(log, key, codec::encode_parked(parked));

@@ -22,6 +22,7 @@
 //!   20 member:bytes                 whose rejects before a job are still to be erased
 //!   21 member:bytes                 the same, in the stream of rejects
 //!   22 board:bytes                  when a board that ends after a quiet time had its last job
+//!   23 id:bytes                     the id of a job that was applied
 //! column family `checkpoint`, written by checkpoints
 //!   10 page:u32                     dictionary page: handle → member id
 //!   11 tree:u32 page:u32            member page: handle → words
@@ -55,6 +56,7 @@ pub const MANIFEST: u8 = 0x1f;
 pub const ERASURE: u8 = 0x20;
 pub const ERASURE_IN_STREAM: u8 = 0x21;
 pub const LAST_JOB: u8 = 0x22;
+pub const JOB_ID: u8 = 0x23;
 
 pub fn meta() -> [u8; 1] {
     [META]
@@ -163,6 +165,14 @@ pub fn erasure_in_stream(member: &[u8]) -> Vec<u8> {
     [&[ERASURE_IN_STREAM], member].concat()
 }
 
+pub fn job_id(id: &str) -> Vec<u8> {
+    [&[JOB_ID], id.as_bytes()].concat()
+}
+
+pub fn id_of_job(key: &[u8]) -> Option<&str> {
+    str::from_utf8(key.get(1..)?).ok()
+}
+
 pub fn last_job(board: &str) -> Vec<u8> {
     [&[LAST_JOB], board.as_bytes()].concat()
 }
@@ -252,6 +262,7 @@ mod tests {
         assert_eq!(erasure(b"p42"), [0x20, b'p', b'4', b'2']);
         assert_eq!(erasure_in_stream(b"p42"), [0x21, b'p', b'4', b'2']);
         assert_eq!(last_job("b"), [0x22, b'b']);
+        assert_eq!(job_id("i"), [0x23, b'i']);
         assert_eq!(copied_from(), [0x0f]);
         assert_eq!(dictionary_page(6), [0x10, 0, 0, 0, 6]);
         assert_eq!(member_page(TreeId(7), 8), [0x11, 0, 0, 0, 7, 0, 0, 0, 8]);
@@ -277,6 +288,7 @@ mod tests {
         assert_eq!(member_and_board_of_ban(&ban(b"p42", "")), Some(("p42", "")));
         assert_eq!(member_and_board_of_ban(&ban(b"p42", "")[..4]), None);
         assert_eq!(board_of_last_job(&last_job("b")), Some("b"));
+        assert_eq!(id_of_job(&job_id("i")), Some("i"));
     }
 
     #[test]

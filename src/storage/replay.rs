@@ -81,7 +81,7 @@ pub fn replay(
     }
     // The log has them as they are at its end.
     let (bans, versions) = store.member_records()?;
-    shard.set_records(bans, versions, store.last_jobs()?);
+    shard.set_records(bans, versions, (store.last_jobs()?, store.job_ids()?));
     Ok((deltas, changes))
 }
 

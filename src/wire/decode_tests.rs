@@ -4,8 +4,8 @@ use smallvec::smallvec;
 
 use super::*;
 use crate::job::{
-    MAX_BOARDS_PER_JOB, MAX_JOBS_PER_MESSAGE, MAX_METADATA_BYTES, MAX_PROFILE_BYTES, Metadata, Op, Profile,
-    RejectCode, Targets,
+    JobId, MAX_BOARDS_PER_JOB, MAX_JOBS_PER_MESSAGE, MAX_METADATA_BYTES, MAX_PROFILE_BYTES, Metadata, Op,
+    Profile, RejectCode, Targets,
 };
 use crate::types::{BoardName, MemberId, Score, Timestamp};
 
@@ -36,6 +36,7 @@ fn good_jobs_say_what_they_mean() {
         version: None,
         at: None,
         meta: None,
+        id: None,
     };
     let at = Timestamp::parse("2026-11-20T09:59:58Z").expect("a good time");
     let boards = |boards: &[(&str, &[i64])]| {
@@ -86,6 +87,15 @@ fn good_jobs_say_what_they_mean() {
                 ..plain.clone()
             },
         ),
+        (
+            r#"{"board":"arena","member":"p42","score":1200,"id":"a-1"}"#,
+            Job { id: JobId::new("a-1"), ..plain.clone() },
+        ),
+        (
+            r#"{"board":"arena","member":"p42","score":1200,"id":"\u0061-1"}"#,
+            Job { id: JobId::new("a-1"), ..plain.clone() },
+        ),
+        (r#"{"board":"arena","member":"p42","score":1200,"id":null}"#, plain.clone()),
         (r#"{"board":"arena","member":"p42","op":"remove"}"#, without_score(Op::Remove)),
         (r#"{"board":"arena","member":"p42","op":"hide","score":null}"#, without_score(Op::Hide)),
         (r#"{"board":"arena","member":"p42","op":"show"}"#, without_score(Op::Show)),

@@ -60,6 +60,10 @@ pub fn encode_into(out: &mut Vec<u8>, job: &Job) {
     if let Some(at) = job.at {
         write!(out, ",\"at\":\"{at}\"").expect("writing to memory does not fail");
     }
+    if let Some(id) = &job.id {
+        out.extend_from_slice(b",\"id\":");
+        write_text(out, id.as_str());
+    }
     if let Some(metadata) = &job.meta {
         out.extend_from_slice(b",\"meta\":");
         // Well-formed and compact since the job was decoded.
@@ -133,6 +137,7 @@ mod tests {
         check(r#"{"member":"m","scores":{"z":1,"a":[2,3]},"version":18446744073709551615}"#);
         check(r#"{"member":"m","board":"b","op":"hide","at":"2026-11-20T09:59:58.000001Z"}"#);
         check(r#"{"member":"m","op":"remove"}"#);
+        check(r#"{"member":"m","board":"b","score":1,"version":2,"id":"match-8841:p42"}"#);
         check(r#"{"member":"m","op":"hide","version":3}"#);
         check(r#"{"member":"m","op":"show"}"#);
         check(r#"{"member":"m","op":"profile","profile":{}}"#);

@@ -8,7 +8,7 @@
 
 use smallvec::{SmallVec, smallvec};
 
-use crate::job::{Job, MAX_JOBS_PER_MESSAGE, Op, Reject, RejectCode, Targets};
+use crate::job::{Job, JobId, MAX_JOBS_PER_MESSAGE, Op, Reject, RejectCode, Targets};
 use crate::types::{BoardName, MAX_KEYS, MemberId, Score, Timestamp};
 
 /// Decodes one plain job, or an array of 1 to [`MAX_JOBS_PER_MESSAGE`] plain jobs, and gives `each` to the
@@ -60,6 +60,7 @@ struct PlainFields<'a> {
     op: Option<Op>,
     version: Option<u64>,
     at: Option<Timestamp>,
+    id: Option<JobId>,
 }
 
 impl PlainFields<'_> {
@@ -71,6 +72,7 @@ impl PlainFields<'_> {
             version: self.version,
             at: self.at,
             meta: None,
+            id: self.id,
         }
     }
 }
@@ -108,7 +110,7 @@ impl<'a> Reader<'a> {
 
     fn fields(&mut self) -> Option<PlainFields<'a>> {
         let (mut board, mut member, mut score) = (None, None, None);
-        let (mut op, mut version, mut at) = (None, None, None);
+        let (mut op, mut version, mut at, mut id) = (None, None, None, None);
         self.expect(b'{')?;
         loop {
             self.skip_space();
@@ -126,6 +128,8 @@ impl<'a> Reader<'a> {
                 b"version" => version.replace(Some(self.unsigned()?)).is_some(),
                 b"at" if self.is_null() => at.replace(None).is_some(),
                 b"at" => at.replace(Some(Timestamp::parse(self.utf8()?).ok()?)).is_some(),
+                b"id" if self.is_null() => id.replace(None).is_some(),
+                b"id" => id.replace(Some(JobId::new(self.utf8()?)?)).is_some(),
                 _ => return None,
             };
             if is_twice {
@@ -144,8 +148,8 @@ impl<'a> Reader<'a> {
                 Some(str::from_utf8(name).ok().and_then(Op::of_name).filter(|op| op.takes_score())?)
             }
         };
-        let (score, version, at) = (score?, version.flatten(), at.flatten());
-        Some(PlainFields { board, member, score, op, version, at })
+        let (score, version, at, id) = (score?, version.flatten(), at.flatten(), id.flatten());
+        Some(PlainFields { board, member, score, op, version, at, id })
     }
 
     /// An integer, or an array of them.

@@ -12,8 +12,8 @@ use serde_json::value::RawValue;
 use smallvec::smallvec;
 
 use crate::job::{
-    Boards, Job, MAX_BOARDS_PER_JOB, MAX_JOBS_PER_MESSAGE, MAX_METADATA_BYTES, MAX_PROFILE_BYTES, Metadata,
-    Op, Profile, Reject, RejectCode, Targets,
+    Boards, Job, JobId, MAX_BOARDS_PER_JOB, MAX_JOB_ID_BYTES, MAX_JOBS_PER_MESSAGE, MAX_METADATA_BYTES,
+    MAX_PROFILE_BYTES, Metadata, Op, Profile, Reject, RejectCode, Targets,
 };
 use crate::types::{BoardName, Malformed, MemberId, Score, Timestamp, quoted, shown};
 use crate::wire::compact::compact_unescaped;
@@ -86,6 +86,7 @@ struct Fields<'a> {
     op: Option<&'a RawValue>,
     version: Option<&'a RawValue>,
     at: Option<&'a RawValue>,
+    id: Option<&'a RawValue>,
     /// The text as the client wrote it: numbers keep all their digits, and fields their order.
     meta: Option<&'a RawValue>,
     /// The same.
@@ -106,6 +107,7 @@ impl<'a> Fields<'a> {
                 "op" => &mut fields.op,
                 "version" => &mut fields.version,
                 "at" => &mut fields.at,
+                "id" => &mut fields.id,
                 "meta" => &mut fields.meta,
                 "profile" => &mut fields.profile,
                 other => {
@@ -113,7 +115,7 @@ impl<'a> Fields<'a> {
                     fields.error.get_or_insert_with(|| {
                         format!(
                             "a job has no field named {}; it may have board, member, score, scores, op, version, \
-                             at, meta and profile",
+                             at, id, meta and profile",
                             quoted(other)
                         )
                     });
@@ -139,9 +141,10 @@ impl<'a> Fields<'a> {
         let member = read_member(given(self.member), member_from_path)?;
         let version = read_version(given(self.version))?;
         let at = read_at(given(self.at))?;
+        let id = read_id(given(self.id))?;
         if op == Some(Op::Profile) {
             let (targets, op) = (Targets::Profile(self.only_profile(board_from_path.as_ref())?), op);
-            return Ok(Job { member, targets, op, version, at, meta: None });
+            return Ok(Job { member, targets, op, version, at, meta: None, id });
         }
         if let Some(profile) = given(self.profile) {
             let detail = format!("only the operation profile takes a profile; got {}", shown(profile));
@@ -164,7 +167,7 @@ impl<'a> Fields<'a> {
             }
         };
         let meta = read_meta(given(self.meta))?;
-        Ok(Job { member, targets, op, version, at, meta })
+        Ok(Job { member, targets, op, version, at, meta, id })
     }
 
     /// The profile of a job that has nothing else for its member.
@@ -299,6 +302,17 @@ fn read_at(value: Option<&str>) -> Result<Option<Timestamp>, Reject> {
     let text = text_of(value).unwrap_or_default();
     let refused = |why: Malformed| malformed(format!("at: {why}, in quotation marks; got {}", shown(value)));
     Timestamp::parse(&text).map(Some).map_err(refused)
+}
+
+fn read_id(value: Option<&str>) -> Result<Option<JobId>, Reject> {
+    let Some(value) = value else { return Ok(None) };
+    let id = text_of(value).and_then(|text| JobId::new(&text));
+    id.map(Some).ok_or_else(|| {
+        malformed(format!(
+            "id must be a string of 1 to {MAX_JOB_ID_BYTES} bytes without control characters; got {}",
+            shown(value)
+        ))
+    })
 }
 
 fn read_meta(raw: Option<&str>) -> Result<Option<Metadata>, Reject> {

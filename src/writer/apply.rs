@@ -171,11 +171,12 @@ fn apply_planned(shard: &mut Shard, step: &Step, job: PlannedJob) -> JobOutcome 
     match job {
         PlannedJob::Rejected(reject) => JobOutcome::Rejected(reject),
         PlannedJob::Parked(outcome) => JobOutcome::Parked(outcome),
-        PlannedJob::Applied { part, boards, profile } => {
+        PlannedJob::Applied { part, boards, profile, first } => {
             let boards = apply_job(shard, step, part, boards);
-            match profile {
-                None => JobOutcome::Applied(boards),
-                Some((changed, left)) => JobOutcome::WithProfile { boards, changed, left },
+            match (profile, first) {
+                (_, Some(first)) => JobOutcome::Repeated(boards, first),
+                (None, None) => JobOutcome::Applied(boards),
+                (Some((changed, left)), None) => JobOutcome::WithProfile { boards, changed, left },
             }
         }
     }

@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 
 use crate::board::Definition;
 use crate::job::Reject;
-use crate::state::{Incarnation, ShardRanking};
+use crate::state::{FirstApplied, Incarnation, ShardRanking};
 use crate::types::{BoardName, Sequence};
 
 /// The batch that held the message could not be committed. Whether it is on disk is unknown until the store
@@ -52,6 +52,9 @@ pub enum JobOutcome {
         /// Of a removal from every board: what it has left, if anything.
         left: Option<Arc<LeftBehind>>,
     },
+    /// It was applied before, under its id, and changes nothing now: one per board that it named, as they
+    /// are, and what came of it then.
+    Repeated(BoardOutcomes, FirstApplied),
     /// It is stored and waits for the definition of a board.
     Parked(ParkedOutcome),
 }

@@ -133,6 +133,7 @@ mod tests {
             version: None,
             at: None,
             meta: None,
+            id: None,
         }
     }
 

@@ -46,6 +46,9 @@ pub type Event = Box<dyn FnOnce(&Registry) + Send>;
 pub struct Registry {
     state: Mutex<RegistryState>,
     auto_create: bool,
+    /// How long ids of jobs are kept. It is here because replicas of a shard have to agree on it, as they
+    /// have on `auto_create`.
+    job_ids_keep_micros: i64,
     /// Whether `next_incarnation` has any board. Usually it has none, and then jobs need not take the lock.
     has_next_incarnation: AtomicBool,
     /// How many boards are read-only, the service included.
@@ -73,10 +76,20 @@ impl Registry {
             read_only: state.boards.read_only(),
             state: Mutex::new(state),
             auto_create,
+            job_ids_keep_micros: 60 * 60 * 1_000_000,
             has_next_incarnation: AtomicBool::new(false),
             #[cfg(test)]
             after_lookup: Mutex::default(),
         }
+    }
+
+    /// The same with another time for which ids of jobs are kept.
+    pub fn keeping_job_ids(self, micros: i64) -> Self {
+        Self { job_ids_keep_micros: micros, ..self }
+    }
+
+    pub fn job_ids_keep_micros(&self) -> i64 {
+        self.job_ids_keep_micros
     }
 
     /// Registers the boards of a shard, at start.

@@ -401,6 +401,7 @@ impl<S: JobSource> Writer<S> {
             profiles: plan.profiles,
             bans: plan.bans,
             last_jobs: plan.last_jobs,
+            job_ids: plan.job_ids,
             versions: plan.versions,
             erased: plan.erased,
             dropped_trees: plan.dropped_trees,

@@ -476,7 +476,7 @@ namespace Ranktree
         /// <summary>
         /// The job applies only if this is greater than the version stored for the member and the board, or
         /// of the profile, so that a repetition counts once. Of jobs that overtake each other the older one
-        /// is rejected: an `incr` is not added then.
+        /// is rejected: an `incr` is not added then. Use `id` where several senders add.
         /// </summary>
         [JsonProperty("version")] public ulong? Version { get; set; }
         /// <summary>
@@ -485,6 +485,12 @@ namespace Ranktree
         /// five minutes are allowed. Default: when the queue took the job.
         /// </summary>
         [JsonProperty("at")] public DateTimeOffset? At { get; set; }
+        /// <summary>
+        /// 1 to 64 bytes that the sender makes of what happened. A job whose shard has applied one of the
+        /// same id, within an hour unless the node is configured otherwise, changes nothing, whoever has
+        /// sent it: its result has `repeated`. Default: each job counts.
+        /// </summary>
+        [JsonProperty("id")] public string Id { get; set; }
         /// <summary>Replaces the entry's metadata. Default: left as it is.</summary>
         [JsonProperty("meta")] public object Meta { get; set; }
         [JsonProperty("profile")] public object Profile { get; set; }
@@ -508,7 +514,7 @@ namespace Ranktree
         /// <summary>
         /// The job applies only if this is greater than the version stored for the member and the board, or
         /// of the profile, so that a repetition counts once. Of jobs that overtake each other the older one
-        /// is rejected: an `incr` is not added then.
+        /// is rejected: an `incr` is not added then. Use `id` where several senders add.
         /// </summary>
         [JsonProperty("version")] public ulong? Version { get; set; }
         /// <summary>
@@ -517,6 +523,12 @@ namespace Ranktree
         /// five minutes are allowed. Default: when the queue took the job.
         /// </summary>
         [JsonProperty("at")] public DateTimeOffset? At { get; set; }
+        /// <summary>
+        /// 1 to 64 bytes that the sender makes of what happened. A job whose shard has applied one of the
+        /// same id, within an hour unless the node is configured otherwise, changes nothing, whoever has
+        /// sent it: its result has `repeated`. Default: each job counts.
+        /// </summary>
+        [JsonProperty("id")] public string Id { get; set; }
         /// <summary>Replaces the entry's metadata. Default: left as it is.</summary>
         [JsonProperty("meta")] public object Meta { get; set; }
     }
@@ -561,6 +573,14 @@ namespace Ranktree
         [JsonProperty("changed")] public bool ChangedValue { get; set; }
     }
 
+    /// <summary>With `repeated`: what came of the first one.</summary>
+    public sealed class EntryWrittenFirst
+    {
+        /// <summary>Whether it changed anything.</summary>
+        [JsonProperty("changed")] public bool Changed { get; set; }
+        [JsonProperty("token")] public string Token { get; set; }
+    }
+
     /// <summary>The outcome of the write.</summary>
     public sealed class EntryWritten
     {
@@ -579,6 +599,13 @@ namespace Ranktree
         /// be read.
         /// </summary>
         [JsonProperty("windows")] public IDictionary<string, Entry> Windows { get; set; }
+        /// <summary>
+        /// Present if a job of this `id` was applied before: this one has changed nothing, and the entry is
+        /// as it is now.
+        /// </summary>
+        [JsonProperty("repeated")] public bool? Repeated { get; set; }
+        /// <summary>With `repeated`: what came of the first one.</summary>
+        [JsonProperty("first")] public EntryWrittenFirst First { get; set; }
         /// <summary>
         /// The shards that did not answer; none if the entries kept changing while they were counted.
         /// </summary>
@@ -601,6 +628,14 @@ namespace Ranktree
         [JsonProperty("left")] public long? Left { get; set; }
     }
 
+    /// <summary>With `repeated`: what came of the first one.</summary>
+    public sealed class MemberRemovedFirst
+    {
+        /// <summary>Whether it changed anything.</summary>
+        [JsonProperty("changed")] public bool Changed { get; set; }
+        [JsonProperty("token")] public string Token { get; set; }
+    }
+
     /// <summary>The outcome of the removal.</summary>
     public sealed class MemberRemoved
     {
@@ -616,6 +651,21 @@ namespace Ranktree
         /// left nothing.
         /// </summary>
         [JsonProperty("detail")] public string Detail { get; set; }
+        /// <summary>
+        /// Present if a job of this `id` was applied before: this one has changed nothing, and the entry is
+        /// as it is now.
+        /// </summary>
+        [JsonProperty("repeated")] public bool? Repeated { get; set; }
+        /// <summary>With `repeated`: what came of the first one.</summary>
+        [JsonProperty("first")] public MemberRemovedFirst First { get; set; }
+    }
+
+    /// <summary>With `repeated`: what came of the first one.</summary>
+    public sealed class JobResultFirst
+    {
+        /// <summary>Whether it changed anything.</summary>
+        [JsonProperty("changed")] public bool Changed { get; set; }
+        [JsonProperty("token")] public string Token { get; set; }
     }
 
     /// <summary>Boards.</summary>
@@ -656,6 +706,13 @@ namespace Ranktree
         /// be read.
         /// </summary>
         [JsonProperty("windows")] public IDictionary<string, Entry> Windows { get; set; }
+        /// <summary>
+        /// Present if a job of this `id` was applied before: this one has changed nothing, and the entry is
+        /// as it is now.
+        /// </summary>
+        [JsonProperty("repeated")] public bool? Repeated { get; set; }
+        /// <summary>With `repeated`: what came of the first one.</summary>
+        [JsonProperty("first")] public JobResultFirst First { get; set; }
         /// <summary>
         /// The shards that did not answer; none if the entries kept changing while they were counted.
         /// </summary>

@@ -884,7 +884,7 @@ pub struct Job {
     pub op: Option<Op>,
     /// The job applies only if this is greater than the version stored for the member and the board, or of
     /// the profile, so that a repetition counts once. Of jobs that overtake each other the older one is
-    /// rejected: an `incr` is not added then.
+    /// rejected: an `incr` is not added then. Use `id` where several senders add.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<u64>,
     /// When the score was reached, from 1970 to April 2262, with any offset; decides ties. A job whose `at`
@@ -892,6 +892,11 @@ pub struct Job {
     /// minutes are allowed. Default: when the queue took the job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<Time>,
+    /// 1 to 64 bytes that the sender makes of what happened. A job whose shard has applied one of the same
+    /// id, within an hour unless the node is configured otherwise, changes nothing, whoever has sent it: its
+    /// result has `repeated`. Default: each job counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
     /// Replaces the entry's metadata. Default: left as it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Value>,
@@ -948,6 +953,13 @@ impl Job {
         self
     }
 
+    /// Sets `id`.
+    #[must_use]
+    pub fn id(mut self, id: impl Into<String>) -> Self {
+        self.id = Some(id.into());
+        self
+    }
+
     /// Sets `meta`.
     #[must_use]
     pub fn meta(mut self, meta: Value) -> Self {
@@ -983,7 +995,7 @@ pub struct EntryInput {
     pub op: Option<Op>,
     /// The job applies only if this is greater than the version stored for the member and the board, or of
     /// the profile, so that a repetition counts once. Of jobs that overtake each other the older one is
-    /// rejected: an `incr` is not added then.
+    /// rejected: an `incr` is not added then. Use `id` where several senders add.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<u64>,
     /// When the score was reached, from 1970 to April 2262, with any offset; decides ties. A job whose `at`
@@ -991,6 +1003,11 @@ pub struct EntryInput {
     /// minutes are allowed. Default: when the queue took the job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<Time>,
+    /// 1 to 64 bytes that the sender makes of what happened. A job whose shard has applied one of the same
+    /// id, within an hour unless the node is configured otherwise, changes nothing, whoever has sent it: its
+    /// result has `repeated`. Default: each job counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
     /// Replaces the entry's metadata. Default: left as it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Value>,
@@ -1045,6 +1062,13 @@ impl EntryInput {
         self
     }
 
+    /// Sets `id`.
+    #[must_use]
+    pub fn id(mut self, id: impl Into<String>) -> Self {
+        self.id = Some(id.into());
+        self
+    }
+
     /// Sets `meta`.
     #[must_use]
     pub fn meta(mut self, meta: Value) -> Self {
@@ -1081,6 +1105,16 @@ pub struct BoardResult {
     pub previous: Option<Previous>,
 }
 
+/// With `repeated`: what came of the first one.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct First {
+    /// Whether it changed anything.
+    pub changed: bool,
+    /// `token`.
+    pub token: Token,
+}
+
 /// The outcome of the write.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
@@ -1103,6 +1137,13 @@ pub struct EntryWritten {
     /// read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub windows: Option<BTreeMap<String, Option<Entry>>>,
+    /// Present if a job of this `id` was applied before: this one has changed nothing, and the entry is as
+    /// it is now.
+    #[serde(default)]
+    pub repeated: bool,
+    /// With `repeated`: what came of the first one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first: Option<First>,
     /// The shards that did not answer; none if the entries kept changing while they were counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub missing: Option<Vec<u64>>,
@@ -1138,6 +1179,13 @@ pub struct MemberRemoved {
     /// nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
+    /// Present if a job of this `id` was applied before: this one has changed nothing, and the entry is as
+    /// it is now.
+    #[serde(default)]
+    pub repeated: bool,
+    /// With `repeated`: what came of the first one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first: Option<First>,
 }
 
 /// The outcome of one job.
@@ -1164,6 +1212,13 @@ pub struct JobResult {
     /// read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub windows: Option<BTreeMap<String, Option<Entry>>>,
+    /// Present if a job of this `id` was applied before: this one has changed nothing, and the entry is as
+    /// it is now.
+    #[serde(default)]
+    pub repeated: bool,
+    /// With `repeated`: what came of the first one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first: Option<First>,
     /// The shards that did not answer; none if the entries kept changing while they were counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub missing: Option<Vec<u64>>,

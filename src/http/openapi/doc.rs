@@ -19,6 +19,8 @@ pub struct Doc {
     description: String,
     query: Vec<Value>,
     body: Option<Value>,
+    /// Whether requests write jobs, so that they are recognised by a key.
+    has_key: bool,
     answers: Vec<(u16, Value)>,
     problems: Vec<(u16, &'static str)>,
 }
@@ -26,7 +28,8 @@ pub struct Doc {
 impl Doc {
     pub fn new(tag: &'static str, summary: &'static str) -> Self {
         let (description, query, body) = (String::new(), Vec::new(), None);
-        Self { tag, summary, description, query, body, answers: Vec::new(), problems: Vec::new() }
+        let (answers, problems) = (Vec::new(), Vec::new());
+        Self { tag, summary, description, query, body, has_key: false, answers, problems }
     }
 
     /// Paragraphs of Markdown, of which only `code` and **bold** are used.
@@ -47,6 +50,20 @@ impl Doc {
         });
         self.query.push(header);
         self
+    }
+
+    /// Its requests write jobs: the header `Idempotency-Key` gives them ids.
+    pub fn by_key(self) -> Self {
+        let schema = json!({"type": "string", "minLength": 1, "maxLength": 60, "pattern": "^[ -~]+$"});
+        let told = "Gives each job of the request that has no `id` one: the key, and of several jobs the key, `#` \
+                    and its index. So a request that comes again counts once.";
+        let described = self.header("Idempotency-Key", &schema, told).problem(422, "bad_parameter");
+        Self { has_key: true, ..described }
+    }
+
+    /// Whether requests are recognised by a key.
+    pub fn has_key(&self) -> bool {
+        self.has_key
     }
 
     /// A JSON body of a schema among the components.

@@ -108,8 +108,8 @@ pub const PROBLEMS: &[ProblemKind] = &[
     kind(
         "unsupported",
         &[422],
-        "a request that changes something has the header `Idempotency-Key`, or over NATS one of the write service \
-         has `Nats-Msg-Id`, by which repetitions are not recognised; give the jobs a `version`",
+        "a request that changes something and writes no jobs has the header `Idempotency-Key`, by which it is not \
+         recognised",
     ),
     kind("invalid_definition", &[422], "a board's definition is not valid; `detail` says why"),
     kind("unknown_shard", &[422], "the token names a shard that this service does not have"),

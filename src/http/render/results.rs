@@ -19,6 +19,7 @@ const ENTRY_BYTES: usize = 420;
 fn answer_bytes(results: &[JobResult]) -> usize {
     let of_result = |result: &JobResult| match result {
         JobResult::Applied { changes, .. } => ENTRY_BYTES * (changes.len() + 1),
+        JobResult::Repeated { .. } => ENTRY_BYTES,
         JobResult::Changed { by_board, .. } => CHANGED_BYTES_MAX * by_board.as_ref().map_or(0, Vec::len),
         JobResult::Remote { json, .. } => json.get().len(),
         _ => 0,
@@ -36,6 +37,14 @@ pub fn write_result<'a>(object: &mut Object<'_>, result: &'a JobResult, repeated
         JobResult::Parked => {
             object.bool("changed", false);
             object.bool("waits_for_board", true);
+        }
+        JobResult::Repeated { now, first } => {
+            write_result(object, now, repeated);
+            object.bool("repeated", true);
+            let mut told = object.object("first");
+            told.bool("changed", first.changed);
+            told.plain("token", &first.token);
+            told.end();
         }
         JobResult::Stored => object.bool("stored", true),
         JobResult::Remote { json, .. } => object.members(json.get()),

@@ -15,8 +15,9 @@ use crate::http::request::body;
 use crate::http::request::change::{Author, Change};
 use crate::http::request::head::Head;
 use crate::http::request::held_token::HeldToken;
+use crate::http::request::job_list::{REQUEST_ID_BYTES_MAX, identify};
 use crate::http::request::metrics::RouteMetrics;
-use crate::job::Job;
+use crate::job::{Job, JobId};
 use crate::operations::{BoardChanges, BodyBytes, Failure, Reading, WriteOptions, Written, answer_bytes_max};
 use crate::query::{InstanceAsked, WindowChoice};
 use crate::types::{BoardName, MemberId};
@@ -104,9 +105,20 @@ impl Call {
         self.head.headers().get(name)?.to_str().ok()
     }
 
-    /// Whether the client asks for the request to be recognised if it comes again.
-    pub fn has_idempotency_key(&self) -> bool {
-        self.head.has_idempotency_key()
+    /// By what the client wants the request to be recognised if it comes again.
+    ///
+    /// # Errors
+    /// When it is no id of jobs.
+    pub fn idempotency_key(&self) -> Result<Option<JobId>, Problem> {
+        let Some(key) = self.head.idempotency_key() else { return Ok(None) };
+        let id =
+            key.to_str().ok().and_then(JobId::new).filter(|id| id.as_str().len() <= REQUEST_ID_BYTES_MAX);
+        id.map(Some).ok_or_else(|| {
+            Problem::bad_parameter(format!(
+                "the header Idempotency-Key must have 1 to {REQUEST_ID_BYTES_MAX} bytes of printable ASCII, such \
+                 as a UUID"
+            ))
+        })
     }
 
     pub fn client_address(&self) -> Option<IpAddr> {
@@ -181,8 +193,11 @@ impl Call {
     ///
     /// # Errors
     /// When the answer may be larger than there is room for, or the jobs cannot be published.
-    pub async fn write(&self, jobs: Vec<Job>, options: WriteOptions) -> Result<Written, Problem> {
+    pub async fn write(&self, mut jobs: Vec<Job>, options: WriteOptions) -> Result<Written, Problem> {
         let operations = &self.api.operations;
+        if let Some(id) = self.idempotency_key()? {
+            identify(&mut jobs, &id);
+        }
         // Before anything is published: afterwards the request can no longer be refused.
         let bytes = answer_bytes_max(operations.node.shard_count(), &jobs, options);
         self.reading.in_progress.count_answer(bytes)?;

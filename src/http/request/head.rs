@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, Method};
+use axum::http::{HeaderMap, HeaderValue, Method};
 
 use crate::access::Grant;
 use crate::http::api::Api;
@@ -59,9 +59,9 @@ impl Head {
         &self.parts.headers
     }
 
-    /// Whether the client asks for the request to be recognised if it comes again.
-    pub fn has_idempotency_key(&self) -> bool {
-        self.parts.headers.contains_key(IDEMPOTENCY_KEY)
+    /// By what the client wants the request to be recognised if it comes again.
+    pub fn idempotency_key(&self) -> Option<&HeaderValue> {
+        self.parts.headers.get(IDEMPOTENCY_KEY)
     }
 
     pub fn client(&self) -> Option<ClientAddress> {

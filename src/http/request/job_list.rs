@@ -2,10 +2,21 @@
 
 use crate::http::render::json::{self, Object};
 use crate::http::render::problem::Problem;
-use crate::job::{Job, MAX_BOARDS_PER_REQUEST, Reject, RejectCode, Targets};
+use crate::job::{Job, JobId, MAX_BOARDS_PER_REQUEST, MAX_JOB_ID_BYTES, Reject, RejectCode, Targets};
 use crate::operations::Operations;
 use crate::types::Floats;
 use crate::wire::{self, BoardNames};
+
+/// The most bytes of a key of a whole request: the id of each of its jobs has an index behind it.
+pub const REQUEST_ID_BYTES_MAX: usize = MAX_JOB_ID_BYTES - "#999".len();
+
+/// Gives the jobs of a request ids that follow from its own, unless they have some.
+pub fn identify(jobs: &mut [Job], request: &JobId) {
+    let is_only = jobs.len() == 1;
+    for (index, job) in jobs.iter_mut().enumerate().filter(|(_, job)| job.id.is_none()) {
+        job.id = if is_only { Some(request.clone()) } else { request.of_part(index) };
+    }
+}
 
 /// Decodes one job or many.
 ///

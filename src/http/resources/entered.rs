@@ -91,6 +91,7 @@ impl EnteredInstances {
                 JobResult::Applied { .. }
                     | JobResult::Changed { .. }
                     | JobResult::Scores(_)
+                    | JobResult::Repeated { .. }
                     | JobResult::Remote { .. }
             );
             let (Some((board, member, at)), true) = (job, is_applied) else {

@@ -190,7 +190,7 @@ pub async fn delete(call: Box<Call>) -> Result<Reply, Problem> {
         return Err(call.api.operations.no_board(NoBoard::Unknown).into());
     }
     let targets = Targets::Boards(smallvec![(board, None)]);
-    let job = Job { member, targets, op: Some(Op::Remove), version, at: None, meta: None };
+    let job = Job { member, targets, op: Some(Op::Remove), version, at: None, meta: None, id: None };
     let change = call.begin_change("an entry was removed");
     let reply = write_one(&call, vec![job], options, None).await;
     change.finish(&reply);
@@ -201,7 +201,7 @@ pub async fn delete(call: Box<Call>) -> Result<Reply, Problem> {
 pub async fn delete_everywhere(call: Box<Call>) -> Result<Reply, Problem> {
     let (version, options) = removal_options(&call)?;
     let (member, targets) = (call.member()?, Targets::EveryBoard);
-    let job = Job { member, targets, op: Some(Op::Remove), version, at: None, meta: None };
+    let job = Job { member, targets, op: Some(Op::Remove), version, at: None, meta: None, id: None };
     let change = call.begin_change("a member was removed from every board");
     let reply = write_one(&call, vec![job], options, None).await;
     change.finish(&reply);

@@ -16,11 +16,14 @@ pub struct RouteTakes {
     body: bool,
     /// Whether its requests change something, so that it matters whether one is a repeated one.
     changes: bool,
+    /// Whether jobs of its requests get ids.
+    has_key: bool,
 }
 
 impl RouteTakes {
     pub fn of(method: Method, needs: Needs, doc: &Doc) -> Self {
-        Self { body: doc.takes_body(), changes: method != Method::Get && !needs.only_reads() }
+        let changes = method != Method::Get && !needs.only_reads();
+        Self { body: doc.takes_body(), changes, has_key: doc.has_key() }
     }
 
     /// # Errors
@@ -34,10 +37,10 @@ impl RouteTakes {
                  remove some entries of a board and not all, send the body to :trim",
             ));
         }
-        if self.changes && call.has_idempotency_key() {
+        if self.changes && !self.has_key && call.idempotency_key()?.is_some() {
             return Err(Problem::unsupported(
-                "repeated requests are not recognised by Idempotency-Key, so that this one could count twice; \
-                 leave the header out, and give the jobs a version, which makes them safe to repeat",
+                "Idempotency-Key is for requests that write jobs, and this one is not recognised if it comes \
+                 again; leave the header out",
             ));
         }
         Ok(())

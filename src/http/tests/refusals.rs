@@ -442,11 +442,11 @@ async fn a_body_where_none_is_taken_is_refused_and_nothing_is_changed() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_change_with_an_idempotency_key_is_refused_and_counts_nothing() {
+async fn a_change_that_writes_no_jobs_is_refused_with_an_idempotency_key() {
     let service = start(2);
     service.put("/v1/boards/a/members/m", r#"{"score":1}"#).await;
     let (mut refused, mut answered) = (0, 0);
-    for operation in operations() {
+    for operation in operations().into_iter().filter(|operation| !operation.doc.has_key()) {
         let (method, path) = (operation.method.name().to_uppercase(), filled(operation.path));
         let body = if operation.doc.takes_body() { r#"{"score":7}"# } else { "" };
         let request = Request::builder().method(method.as_str()).uri(&path).header("Idempotency-Key", "a-1");
@@ -466,9 +466,12 @@ async fn a_change_with_an_idempotency_key_is_refused_and_counts_nothing() {
             continue;
         }
         assert_eq!(status, 422, "{method} {path}: {text}");
-        assert!(text.contains("\"unsupported\"") && text.contains("version"), "{method} {path}: {text}");
+        assert!(
+            text.contains("\"unsupported\"") && text.contains("leave the header out"),
+            "{method} {path}: {text}"
+        );
         refused += 1;
     }
-    assert!(refused > 10 && answered > 10, "{refused} and {answered}");
+    assert!(refused > 5 && answered > 10, "{refused} and {answered}");
     assert_eq!(service.get("/v1/boards/a/members/m").await["score"], 1);
 }

@@ -23,7 +23,7 @@ fn runtime() -> tokio::runtime::Runtime {
 fn job(id: &str) -> Job {
     let targets = Targets::Boards(Boards::new());
     let member = crate::types::MemberId::new(id).expect("a well-formed member id");
-    Job { member, targets, op: None, version: None, at: None, meta: None }
+    Job { member, targets, op: None, version: None, at: None, meta: None, id: None }
 }
 
 fn outcome(message: &Message) -> MessageOutcome {

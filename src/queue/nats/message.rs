@@ -403,7 +403,7 @@ mod tests {
         }
         headers.insert(COMMAND_HEADER, DROP);
         let drop = br#"{"board":"a","incarnation":7}"#;
-        for (format, is_known) in [("1", true), ("2", true), ("3", false), ("", false)] {
+        for (format, is_known) in [("1", true), ("2", true), ("3", true), ("4", false), ("", false)] {
             headers.insert(FORMAT_HEADER, format);
             match decode_control(Some(&headers), drop) {
                 Control::Command(Payload::Drop { .. }) => assert!(is_known, "{format}"),

@@ -87,7 +87,15 @@ fn reply_of(add: &Add<'_>) -> WriteReply {
 pub fn job(board: &BoardName, member: MemberId, op: Op, score: Option<Score>) -> Job {
     let mut boards = Boards::new();
     boards.push((board.clone(), score));
-    Job { member, targets: Targets::Boards(boards), op: Some(op), version: None, at: None, meta: None }
+    Job {
+        member,
+        targets: Targets::Boards(boards),
+        op: Some(op),
+        version: None,
+        at: None,
+        meta: None,
+        id: None,
+    }
 }
 
 /// A board as Redis orders it: doubles, the greatest first, equal scores by the greatest id.

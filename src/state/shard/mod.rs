@@ -28,6 +28,7 @@ use crate::state::boards::{Board, BoardMap};
 use crate::state::dropped::{Dropped, Incarnation};
 use crate::state::entry::{Entry, TreeId};
 use crate::state::expiry::{Expiring, Expiry};
+use crate::state::job_ids::JobIds;
 use crate::state::joining::Joining;
 use crate::state::last_jobs::LastJobs;
 use crate::state::member_versions::MemberVersions;
@@ -69,6 +70,7 @@ pub struct Shard {
     bans: Bans,
     versions: MemberVersions,
     last_jobs: LastJobs,
+    job_ids: JobIds,
     next_tree: u32,
     /// Memory held by trees, updated with every change.
     tree_bytes: usize,
@@ -108,6 +110,7 @@ impl Shard {
             bans: Bans::default(),
             versions: MemberVersions::default(),
             last_jobs: LastJobs::default(),
+            job_ids: JobIds::default(),
             next_tree: 0,
             tree_bytes: 0,
             joining: None,
@@ -207,9 +210,19 @@ impl Shard {
         &self.last_jobs
     }
 
-    /// Takes over what the disk has of all three.
-    pub fn set_records(&mut self, bans: Bans, versions: MemberVersions, last_jobs: LastJobs) {
-        (self.bans, self.versions, self.last_jobs) = (bans, versions, last_jobs);
+    /// The ids of jobs that were applied.
+    pub fn job_ids(&self) -> &JobIds {
+        &self.job_ids
+    }
+
+    /// Takes over what the disk has of all four.
+    pub fn set_records(
+        &mut self,
+        bans: Bans,
+        versions: MemberVersions,
+        (last_jobs, job_ids): (LastJobs, JobIds),
+    ) {
+        (self.bans, self.versions, self.last_jobs, self.job_ids) = (bans, versions, last_jobs, job_ids);
     }
 
     pub fn dropped(&self) -> &Dropped {
@@ -342,6 +355,7 @@ impl Shard {
         step.bans.iter().for_each(|change| self.bans.apply(change));
         step.versions.iter().for_each(|change| self.versions.apply(change));
         step.last_jobs.iter().for_each(|change| self.last_jobs.apply(change));
+        step.job_ids.iter().for_each(|change| self.job_ids.apply(change));
         if step.is_ahead {
             let trees = step.changes.chunk_by(|a, b| a.tree == b.tree).filter_map(|changes| changes.first());
             let trees = trees.filter_map(|first| self.trees.get(&first.tree));

@@ -35,10 +35,10 @@ pub use hashes::{
 };
 pub use records::{
     Meta, MetadataRecord, ParkedRecord, ProfileRecord, RejectRecord, board_of_reject, decode_ban,
-    decode_last_job, decode_member_version, decode_meta, decode_metadata, decode_parked, decode_place,
-    decode_profile, decode_reject, decode_sequence, encode_ban, encode_last_job, encode_member_version,
-    encode_meta, encode_metadata, encode_parked, encode_place, encode_profile, encode_reject,
-    encode_sequence, format_version,
+    decode_job_id, decode_last_job, decode_member_version, decode_meta, decode_metadata, decode_parked,
+    decode_place, decode_profile, decode_reject, decode_sequence, encode_ban, encode_job_id, encode_last_job,
+    encode_member_version, encode_meta, encode_metadata, encode_parked, encode_place, encode_profile,
+    encode_reject, encode_sequence, format_version,
 };
 
 /// The format of a directory's records: the only one that is read, and another number with every change of

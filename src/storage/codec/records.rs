@@ -7,7 +7,7 @@ use bincode::error::{DecodeError, EncodeError};
 use bincode::{Decode, Encode};
 
 use crate::job::RejectCode;
-use crate::state::{BanRecord, MemberVersion, ShardTime};
+use crate::state::{BanRecord, FirstApplied, MemberVersion, ShardTime};
 use crate::storage::codec::bytes::{CONFIG, Undecodable, from_slice, to_vec, undecodable};
 use crate::storage::identity::{Lineage, ServiceId, ShardIdentity};
 use crate::types::{BoardName, Sequence, Timestamp};
@@ -159,6 +159,16 @@ pub fn encode_member_version(version: MemberVersion) -> Vec<u8> {
 pub fn decode_member_version(bytes: &[u8]) -> Result<MemberVersion, Undecodable> {
     let (version, sequence) = from_slice("member's version", bytes)?;
     Ok(MemberVersion { version, sequence: Sequence(sequence) })
+}
+
+pub fn encode_job_id(first: FirstApplied) -> Vec<u8> {
+    to_vec(&(first.time.as_micros(), first.sequence.0, first.changed))
+}
+
+pub fn decode_job_id(bytes: &[u8]) -> Result<FirstApplied, Undecodable> {
+    let (micros, sequence, changed) = from_slice("job's id", bytes)?;
+    let time = Timestamp::from_micros(micros).map_err(|error| undecodable("job's id", error))?;
+    Ok(FirstApplied { time, sequence: Sequence(sequence), changed })
 }
 
 pub fn encode_last_job(time: Timestamp) -> Vec<u8> {

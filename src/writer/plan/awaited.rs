@@ -31,7 +31,12 @@ impl Batch<'_> {
         self.outcome_has_ranks = false;
         let part = self.end_part();
         match outcome {
-            Ok(JobPlan::Planned | JobPlan::Plain { .. }) => PlannedJob::Applied { part, boards, profile },
+            Ok(JobPlan::Planned | JobPlan::Plain { .. }) => {
+                PlannedJob::Applied { part, boards, profile, first: None }
+            }
+            Ok(JobPlan::Repeated(first)) => {
+                PlannedJob::Applied { part, boards, profile: None, first: Some(first) }
+            }
             Ok(JobPlan::Parked) => PlannedJob::Parked(self.outcome_of_parked(index, applied)),
             Err(reject) => PlannedJob::Rejected(reject),
         }
@@ -55,6 +60,10 @@ impl Batch<'_> {
                     None => JobOutcome::Applied(boards),
                     Some((changed, left)) => JobOutcome::WithProfile { boards, changed, left },
                 }
+            }
+            Ok(JobPlan::Repeated(first)) => {
+                let boards = boards.into_iter().map(PlannedBoard::without_rankings).collect();
+                JobOutcome::Repeated(boards, first)
             }
             Ok(JobPlan::Parked) => JobOutcome::Parked(self.outcome_of_parked(index, applied)),
             Err(reject) => JobOutcome::Rejected(reject),

@@ -82,6 +82,7 @@ impl Batch<'_> {
         if let (None, Some(version)) = (&ban.scope, job.version) {
             self.set_member_version(&job.member, version, applied.sequence);
         }
+        self.job_ids.job_changed |= ban.changes;
         // Of all boards, or of one that is gone: the answer has no board that could say it.
         if source.is_none() {
             self.outcome_profile = Some(ban.changes);

@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 
 use crate::board::{Definition, Policy};
 use crate::job::{Job, Op, Reject, RejectCode, Targets};
-use crate::state::{Applied, Entry, Incarnation, TreeId};
+use crate::state::{Applied, Entry, FirstApplied, Incarnation, TreeId};
 use crate::storage::codec::RejectRecord;
 use crate::tree::Handle;
 use crate::types::{BoardName, Floats, Score, Timestamp, shard_of};
@@ -36,6 +36,8 @@ pub(super) enum JobPlan {
         changed: bool,
     },
     Parked,
+    /// It was applied before, under its id.
+    Repeated(FirstApplied),
 }
 
 impl Batch<'_> {
@@ -85,6 +87,28 @@ impl Batch<'_> {
             let detail = format!("{} belongs to shard {home} of {}", job.member, self.planner.shards);
             return Err(Reject::new(RejectCode::WrongShard, detail));
         }
+        if let Some(id) = &job.id {
+            return self.try_once(id.as_str(), job, index, applied);
+        }
+        self.try_anew(job, index, applied)
+    }
+
+    /// Plans a job that has an id, unless it was applied before. What is rejected may come again, and is
+    /// judged again; of what is parked, the first to come free counts.
+    fn try_once(&mut self, id: &str, job: &Job, index: usize, applied: Applied) -> Result<JobPlan, Reject> {
+        if let Some(first) = self.applied_under(id) {
+            self.show_unchanged(job);
+            return Ok(JobPlan::Repeated(first));
+        }
+        self.job_ids.job_changed = false;
+        let planned = self.try_anew(job, index, applied)?;
+        if !matches!(planned, JobPlan::Parked) {
+            self.keep_job_id(id, applied.sequence, self.job_ids.job_changed);
+        }
+        Ok(planned)
+    }
+
+    fn try_anew(&mut self, job: &Job, index: usize, applied: Applied) -> Result<JobPlan, Reject> {
         // Before parking: a job's time is compared with its own message's, whenever its board is defined.
         check_time(job, applied.timestamp)?;
         self.check_writable(job)?;
@@ -318,6 +342,8 @@ impl Batch<'_> {
         applied: Applied,
     ) -> Option<Handle> {
         let changes = decided.changes();
+        self.job_ids.job_changed |=
+            matches!(decided.shown, Shown::Entry { changed: true } | Shown::NoEntry { changed: true });
         let BoardDecision { name, source, before, decision, other, shown } = decided;
         let name = &*name;
         let expires = |definition: &&Arc<Definition>| definition.entry_ttl_micros.is_some();
@@ -403,6 +429,13 @@ impl Batch<'_> {
             outcome_boards.push(PlannedBoard { board, tree, handle, changed, takes_metadata });
         }
         self.outcome_boards = Some(outcome_boards);
+    }
+
+    /// Adds a member's entry of a board to the answer, if a client waits for it, of a job that leaves it.
+    pub(super) fn show_as_it_is(&mut self, board: &BoardName, handle: Option<Handle>) {
+        let has_all = self.board(board).is_some_and(|known| known.definition.has_all());
+        let shown = if has_all { Shown::Entry { changed: false } } else { Shown::NoEntry { changed: false } };
+        self.show_outcome(board, None, handle, (shown, false));
     }
 
     /// A board or an instance as it is now, and the tree. Of an instance that is not there: the board's.

@@ -38,7 +38,7 @@
 //! - [`bans`]: who is hidden; [`everywhere`]: who leaves every board
 //! - [`boards`], [`changes`]: boards and entries as the batch sees them
 //! - [`member_records`]: bans and versions of members as the batch sees them; [`last_jobs`]: when boards
-//!   that end after a quiet time had their last job
+//!   that end after a quiet time had their last job; [`job_ids`]: ids of jobs that were applied
 //! - [`packed`]: how the batch keeps the entries
 //! - [`hashed`]: what of all that is mixed into the hash of the log
 
@@ -69,6 +69,7 @@ mod member_records;
 mod packed;
 
 mod hashed;
+mod job_ids;
 mod last_jobs;
 
 use std::cell::Cell;
@@ -99,6 +100,7 @@ use crate::writer::plan::boards::ChangedBoards;
 use crate::writer::plan::changes::NetChange;
 use crate::writer::plan::expiry::DueEntries;
 use crate::writer::plan::hashed::BatchHash;
+use crate::writer::plan::job_ids::BatchJobIds;
 use crate::writer::plan::last_jobs::ChangedLastJobs;
 use crate::writer::plan::look_ahead::{LOOK_AHEAD, only_job};
 use crate::writer::plan::member_records::MemberRecords;
@@ -210,6 +212,7 @@ struct Batch<'a> {
     member_records: MemberRecords,
     /// The last jobs of boards that end after a quiet time.
     last_jobs: ChangedLastJobs,
+    job_ids: BatchJobIds,
     /// Members that left every board, and by what job: what earlier rejects have of them is to be erased.
     erased: Vec<(MemberId, JobPlace)>,
     dropped_trees: Vec<TreeId>,
@@ -304,6 +307,7 @@ impl Planner<'_> {
             profiles: BTreeMap::new(),
             member_records: MemberRecords::default(),
             last_jobs: ChangedLastJobs::default(),
+            job_ids: BatchJobIds::default(),
             erased: Vec::new(),
             dropped_trees: Vec::new(),
             steps: Vec::new(),
@@ -339,6 +343,7 @@ impl Planner<'_> {
                     Applied { sequence: message.sequence, timestamp: message.timestamp, hash: message.hash };
                 batch.note_time(message.timestamp);
                 batch.begin_work();
+                batch.forget_old_job_ids();
                 batch.begin_hashing(applied);
                 batch.plan_message(message, applied);
                 batch.end_hashing();
@@ -395,6 +400,7 @@ impl Batch<'_> {
             early: self.early,
             jobs: self.jobs,
             changes: net_changes.len(),
+            job_ids: self.job_ids.into_changes(),
             expired: self.expired,
             instances_dropped: self.instances_dropped,
             taken_back: self.taken_back,

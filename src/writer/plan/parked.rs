@@ -226,8 +226,10 @@ impl Batch<'_> {
         let part = self.end_part();
         if !part.is_empty() {
             let boards = PlannedBoards::new();
-            answered
-                .push(PlannedUnparked { job: PlannedJob::Applied { part, boards, profile: None }, to: None });
+            answered.push(PlannedUnparked {
+                job: PlannedJob::Applied { part, boards, profile: None, first: None },
+                to: None,
+            });
         }
     }
 

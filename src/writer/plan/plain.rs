@@ -78,6 +78,7 @@ impl Batch<'_> {
             Ok(decision) => decision,
             Err(reject) => return Some(Err(reject)),
         };
+        self.job_ids.job_changed = decision.changed;
         self.hash_entry((name, *incarnation), &job.member, (before.as_ref(), decision.after.as_ref()));
         let (changed, mut handle) = (decision.changed, handle);
         if before != decision.after {

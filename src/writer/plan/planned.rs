@@ -6,8 +6,8 @@ use smallvec::SmallVec;
 
 use crate::job::{JobPlace, Reject};
 use crate::state::{
-    Applied, BanChange, BoardEvent, EarlyInstances, HashPoint, Incarnation, LastJobChange, LogHash,
-    MemberVersionChange, ShardTime, Step, StepPart, TreeId,
+    Applied, BanChange, BoardEvent, EarlyInstances, FirstApplied, HashPoint, Incarnation, JobIdChange,
+    LastJobChange, LogHash, MemberVersionChange, ShardTime, Step, StepPart, TreeId,
 };
 use crate::storage::codec::{MetadataRecord, ParkedRecord, ProfileRecord, RejectRecord};
 use crate::tree::Handle;
@@ -60,6 +60,8 @@ pub enum PlannedJob {
         /// Of a job about what is kept of the member beside its entries, its profile or a ban of all boards:
         /// whether it changes that, and what a removal has left.
         profile: Option<BesideEntries>,
+        /// Of a job that was applied before, under its id: what came of it then.
+        first: Option<FirstApplied>,
     },
     Parked(ParkedOutcome),
 }
@@ -182,6 +184,8 @@ pub struct Plan {
     pub versions: Vec<MemberVersionChange>,
     /// The last jobs of boards that end after a quiet time, each once.
     pub last_jobs: Vec<LastJobChange>,
+    /// Ids of jobs that are kept or forgotten, each once.
+    pub job_ids: Vec<JobIdChange>,
     /// Members that left every board, and by what job: what earlier rejects have of them is erased.
     pub erased: Vec<(MemberId, JobPlace)>,
     pub dropped_trees: Vec<TreeId>,

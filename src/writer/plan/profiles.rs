@@ -72,6 +72,7 @@ impl Batch<'_> {
         let is_kept = json.is_some() || version.is_some();
         let after = is_kept.then_some(ProfileRecord { sequence, version, json });
         self.hash_profile(member, (before.as_ref(), after.as_ref()));
+        self.job_ids.job_changed |= changed;
         self.outcome_profile = Some(changed);
         if let Some(profile) = self.profiles.get_mut(member) {
             profile.is_changed |= profile.record != after;

@@ -28,6 +28,7 @@ pub fn job(id: &str, boards: &[(&str, &[i64])]) -> Job {
         version: None,
         at: None,
         meta: None,
+        id: None,
     }
 }
 

@@ -14,6 +14,7 @@ pub fn check(shard: &mut Shard, store: &Store, model: &Model, last: u64) {
     check_shard(shard, model, last);
     let (bans, versions) = store.member_records().expect("readable");
     assert_eq!((&bans, &versions), (shard.bans(), shard.member_versions()));
+    assert_eq!(&store.job_ids().expect("readable"), shard.job_ids());
     assert_eq!(&store.last_jobs().expect("readable"), shard.last_jobs());
     assert_eq!(profiles(store), model.profiles);
     for (name, expected) in &model.boards {

@@ -270,6 +270,7 @@ impl Fed {
                 profiles: plan.profiles,
                 bans: plan.bans,
                 last_jobs: plan.last_jobs,
+                job_ids: plan.job_ids,
                 versions: plan.versions,
                 erased: plan.erased,
                 dropped_trees: plan.dropped_trees,
@@ -295,6 +296,7 @@ impl Fed {
                         JobOutcome::Parked(outcome) => Some(outcome),
                         JobOutcome::Applied(_)
                         | JobOutcome::Changed(_)
+                        | JobOutcome::Repeated(..)
                         | JobOutcome::WithProfile { .. }
                         | JobOutcome::Rejected(_) => None,
                     }));

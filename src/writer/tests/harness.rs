@@ -119,6 +119,7 @@ impl Harness {
             profiles: plan.profiles,
             bans: plan.bans,
             last_jobs: plan.last_jobs,
+            job_ids: plan.job_ids,
             versions: plan.versions,
             erased: plan.erased,
             dropped_trees: plan.dropped_trees,
@@ -435,7 +436,7 @@ fn changes(outcome: &JobOutcome) -> Option<Vec<bool>> {
     match outcome {
         JobOutcome::Rejected(_) | JobOutcome::Parked(_) => None,
         JobOutcome::Changed(changed) => Some(vec![*changed]),
-        JobOutcome::Applied(boards) => Some(of(boards)),
+        JobOutcome::Applied(boards) | JobOutcome::Repeated(boards, _) => Some(of(boards)),
         JobOutcome::WithProfile { boards, changed, .. } => Some([of(boards), vec![*changed]].concat()),
     }
 }
@@ -445,7 +446,9 @@ fn told(outcome: JobOutcome) -> Result<Places, RejectCode> {
         JobOutcome::Changed(_) => Ok(Vec::new()),
         JobOutcome::Rejected(reject) => Err(reject.code),
         JobOutcome::Parked(_) => panic!("nothing waits where the registry decides"),
-        JobOutcome::Applied(boards) | JobOutcome::WithProfile { boards, .. } => {
+        JobOutcome::Applied(boards)
+        | JobOutcome::Repeated(boards, _)
+        | JobOutcome::WithProfile { boards, .. } => {
             let ranking = |ranking: crate::state::ShardRanking| {
                 (ranking.better, ranking.tied, ranking.ahead, ranking.total)
             };

@@ -20,6 +20,7 @@ mod drained;
 mod expired;
 mod holds;
 mod installed;
+mod job_ids;
 mod last_jobs;
 mod log_hash;
 mod memory;

@@ -128,6 +128,7 @@ impl PlannedShard {
             bans: plan.bans,
             versions: plan.versions,
             last_jobs: plan.last_jobs,
+            job_ids: plan.job_ids,
             dropped_trees: plan.dropped_trees,
             jobs_rejected: count(self.rejects.len()),
             ..Commit::default()

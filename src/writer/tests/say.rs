@@ -37,7 +37,7 @@ impl std::fmt::Debug for Say {
         };
         write!(f, "{what}")?;
         for job in jobs {
-            let Job { member, targets, op, version, at, meta } = job;
+            let Job { member, targets, op, version, at, meta, id: _ } = job;
             write!(f, " [{member} {op:?}")?;
             match targets {
                 crate::job::Targets::EveryBoard => write!(f, " everywhere")?,

@@ -35,6 +35,7 @@ impl Running {
             JobOutcome::Rejected(reject) => Some(reject.code),
             JobOutcome::Applied(_)
             | JobOutcome::Changed(_)
+            | JobOutcome::Repeated(..)
             | JobOutcome::WithProfile { .. }
             | JobOutcome::Parked(_) => None,
         };

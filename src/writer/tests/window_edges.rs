@@ -76,6 +76,7 @@ impl Edge {
             JobOutcome::Rejected(reject) => Some(reject.code),
             JobOutcome::Applied(_)
             | JobOutcome::Changed(_)
+            | JobOutcome::Repeated(..)
             | JobOutcome::WithProfile { .. }
             | JobOutcome::Parked(_) => None,
         })

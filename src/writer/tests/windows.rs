@@ -421,6 +421,7 @@ impl Run {
                 JobOutcome::Rejected(reject) => Err(reject.code),
                 JobOutcome::Applied(_)
                 | JobOutcome::Changed(_)
+                | JobOutcome::Repeated(..)
                 | JobOutcome::WithProfile { .. }
                 | JobOutcome::Parked(_) => Ok(()),
             });

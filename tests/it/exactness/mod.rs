@@ -5,6 +5,7 @@
 //! - [`nats_real_data`]: the same over NATS, with one job a message and with many
 //! - [`removals`]: what clearing and trimming a board removes and keeps, also when the process is killed
 //! - [`nats_removals`]: the same over NATS, on every replica; and commands that a shard does not know
+//! - [`job_ids`]: a job of an id counts once, whoever sends it again
 //! - [`jobs_during_drops`]: no kind of job is rejected because its board is being dropped
 //! - [`rejects`]: rejected jobs are listed newest first, to those who may see them, and counted in the log
 //! - [`nats_rejects`]: two nodes publish each rejection once
@@ -39,6 +40,7 @@ mod definitions;
 mod erasure;
 mod floats;
 mod future_time;
+mod job_ids;
 mod jobs_during_drops;
 mod movement;
 mod names;

@@ -64,6 +64,7 @@ fn write_at(data_dir: &Path, timestamp: Timestamp, payload: impl FnOnce(&Registr
         metadata: plan.metadata,
         dropped_trees: plan.dropped_trees,
         last_jobs: plan.last_jobs,
+        job_ids: plan.job_ids,
         ..Commit::default()
     };
     store.commit(&commit, true).expect("the disk takes it");
@@ -74,7 +75,7 @@ fn one(member: &str, score: i64) -> Payload {
     let score = Score::new(&[score]).expect("one key");
     let targets = Targets::Boards([(board, Some(score))].into_iter().collect());
     let member = MemberId::new(member).expect("a good id");
-    let job = Job { member, targets, op: Some(Op::Set), version: None, at: None, meta: None };
+    let job = Job { member, targets, op: Some(Op::Set), version: None, at: None, meta: None, id: None };
     Payload::Jobs([Ok(job)].into_iter().collect())
 }
 

@@ -152,11 +152,16 @@ fn requests_that_cannot_be_taken_are_told_why_and_change_nothing() {
         headers
     };
     let one = job(here, 1).to_string();
-    assert_eq!(ask(&one, header("Nats-Msg-Id", "1")).problem(), (422, "unsupported"));
+    assert_eq!(ask(&one, header("Nats-Msg-Id", &"1".repeat(61))).problem(), (422, "bad_parameter"));
     assert_eq!(ask(&one, header("Ranktree-Results", "all")).problem(), (422, "bad_parameter"));
     assert!(!is_there(&node.client(), here) && !is_there(&node.client(), there));
     let changed = ask(&one, header("Ranktree-Results", "changed")).results();
     assert_eq!(changed, [json!({ "changed": true })]);
+    let more = json!({"board": "arena", "member": here, "score": 5, "op": "incr"}).to_string();
+    for repeated in [false, true] {
+        let results = ask(&more, header("Nats-Msg-Id", "match-1")).results();
+        assert_eq!(results[0]["repeated"] == json!(true), repeated, "{results:?}");
+    }
     end_unhalted(node);
 }
 

@@ -442,12 +442,17 @@ class Job(TypedDict):
     version: NotRequired[Union[int, None]]
     """The job applies only if this is greater than the version stored for the member and the board, or of the
     profile, so that a repetition counts once. Of jobs that overtake each other the older one is rejected:
-    an `incr` is not added then.
+    an `incr` is not added then. Use `id` where several senders add.
     """
     at: NotRequired[Union[str, datetime, None]]
     """When the score was reached, from 1970 to April 2262, with any offset; decides ties. A job whose `at` is
     more than five minutes after the queue took it is rejected with `future_time`; exactly five minutes are
     allowed. Default: when the queue took the job.
+    """
+    id: NotRequired[Union[str, None]]
+    """1 to 64 bytes that the sender makes of what happened. A job whose shard has applied one of the same id,
+    within an hour unless the node is configured otherwise, changes nothing, whoever has sent it: its
+    result has `repeated`. Default: each job counts.
     """
     meta: NotRequired[Union[Dict[str, Any], None]]
     """Replaces the entry's metadata. Default: left as it is."""
@@ -470,12 +475,17 @@ class EntryInput(TypedDict):
     version: NotRequired[Union[int, None]]
     """The job applies only if this is greater than the version stored for the member and the board, or of the
     profile, so that a repetition counts once. Of jobs that overtake each other the older one is rejected:
-    an `incr` is not added then.
+    an `incr` is not added then. Use `id` where several senders add.
     """
     at: NotRequired[Union[str, datetime, None]]
     """When the score was reached, from 1970 to April 2262, with any offset; decides ties. A job whose `at` is
     more than five minutes after the queue took it is rejected with `future_time`; exactly five minutes are
     allowed. Default: when the queue took the job.
+    """
+    id: NotRequired[Union[str, None]]
+    """1 to 64 bytes that the sender makes of what happened. A job whose shard has applied one of the same id,
+    within an hour unless the node is configured otherwise, changes nothing, whoever has sent it: its
+    result has `repeated`. Default: each job counts.
     """
     meta: NotRequired[Union[Dict[str, Any], None]]
     """Replaces the entry's metadata. Default: left as it is."""
@@ -515,6 +525,13 @@ class Changed(TypedDict):
     """
 
 
+class EntryWrittenFirst(TypedDict):
+    """With `repeated`: what came of the first one."""
+    changed: bool
+    """Whether it changed anything."""
+    token: Token
+
+
 class EntryWritten(TypedDict):
     """The outcome of the write."""
     token: Token
@@ -529,6 +546,12 @@ class EntryWritten(TypedDict):
     """With the parameter `windows`: the member's entries right after the write, by the names that were asked
     for; `null` where the job has entered no instance, and for all of it if the entries cannot be read.
     """
+    repeated: NotRequired[Literal[True]]
+    """Present if a job of this `id` was applied before: this one has changed nothing, and the entry is as it
+    is now.
+    """
+    first: NotRequired[EntryWrittenFirst]
+    """With `repeated`: what came of the first one."""
     missing: NotRequired[List[int]]
     """The shards that did not answer; none if the entries kept changing while they were counted."""
 
@@ -545,6 +568,13 @@ class MemberRemovedCounts(TypedDict):
     """
 
 
+class MemberRemovedFirst(TypedDict):
+    """With `repeated`: what came of the first one."""
+    changed: bool
+    """Whether it changed anything."""
+    token: Token
+
+
 class MemberRemoved(TypedDict):
     """The outcome of the removal."""
     token: Token
@@ -558,6 +588,19 @@ class MemberRemoved(TypedDict):
     """What a removal with a `version` has left, and how to remove that: without one. Absent if it has left
     nothing.
     """
+    repeated: NotRequired[Literal[True]]
+    """Present if a job of this `id` was applied before: this one has changed nothing, and the entry is as it
+    is now.
+    """
+    first: NotRequired[MemberRemovedFirst]
+    """With `repeated`: what came of the first one."""
+
+
+class JobResultFirst(TypedDict):
+    """With `repeated`: what came of the first one."""
+    changed: bool
+    """Whether it changed anything."""
+    token: Token
 
 
 class JobResultCounts(TypedDict):
@@ -589,6 +632,12 @@ class JobResult(TypedDict):
     """With the parameter `windows`: the member's entries right after the write, by the names that were asked
     for; `null` where the job has entered no instance, and for all of it if the entries cannot be read.
     """
+    repeated: NotRequired[Literal[True]]
+    """Present if a job of this `id` was applied before: this one has changed nothing, and the entry is as it
+    is now.
+    """
+    first: NotRequired[JobResultFirst]
+    """With `repeated`: what came of the first one."""
     missing: NotRequired[List[int]]
     """The shards that did not answer; none if the entries kept changing while they were counted."""
     counts: NotRequired[JobResultCounts]

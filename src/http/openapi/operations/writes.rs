@@ -18,6 +18,7 @@ pub fn put_member() -> Doc {
              If a write gets no answer, send it again with the same `version`, before later ones of the \
              member: then it counts once.",
         )
+        .by_key()
         .query(shared("results"))
         .query(entered())
         .body("EntryInput", true, "The job.")
@@ -43,6 +44,7 @@ fn entered() -> Value {
 pub fn delete_member() -> Doc {
     write(TAG, "Remove a member's entry")
         .describe("Removes the entry from the board. If there is none, `changed` is false.")
+        .by_key()
         .query(shared("results"))
         .query(shared("version"))
         .answer(200, "EntryWritten", "It is applied and on disk.")
@@ -58,6 +60,7 @@ pub fn delete_everywhere() -> Doc {
         .describe(
             "Removes the member's entries from every board, and its profile, also if it is on no board. What earlier rejected jobs of the member hold is erased. A `version` must be greater than that of the member's last removal or ban of all boards, and holds on every board afterwards, and for the profile. What is stored with a greater one stays, and the answer says so; without a version that goes, too. Bans stay. The answer has the number of boards and not their names, because a member may be on very many.",
         )
+        .by_key()
         .query(shared("results"))
         .query(shared("version"))
         .answer(200, "MemberRemoved", "It is applied and on disk.")
@@ -80,6 +83,7 @@ pub fn jobs() -> Doc {
              `ranktree.write.{{shard}}`, with jobs of members of that shard, is answered in the same way \
              as this one with `wait=applied`."
         ))
+        .by_key()
         .query(shared("results"))
         .query(entered())
         .body("Jobs", true, "The jobs.")

@@ -6,7 +6,7 @@ use crate::http::openapi::reference::component;
 use crate::http::openapi::schemas::parts::{
     BOARD_PATTERN, count, object, object_with, or_null, ordinal, with,
 };
-use crate::job::{MAX_BOARDS_PER_JOB, MAX_JOBS_PER_MESSAGE, Op, RejectCode};
+use crate::job::{MAX_BOARDS_PER_JOB, MAX_JOB_ID_BYTES, MAX_JOBS_PER_MESSAGE, Op, RejectCode};
 
 /// The shapes of jobs, by what they change. Absent and null are the same.
 #[expect(clippy::too_many_lines, reason = "a list of schemas")]
@@ -27,7 +27,8 @@ pub fn inputs() -> Value {
         "anyOf": [component("Version"), absent],
         "description": "The job applies only if this is greater than the version stored for the member \
                         and the board, or of the profile, so that a repetition counts once. Of jobs that \
-                        overtake each other the older one is rejected: an `incr` is not added then."
+                        overtake each other the older one is rejected: an `incr` is not added then. Use `id` \
+                        where several senders add."
     });
     let at = json!({
         "anyOf": [component("Time"), absent],
@@ -40,13 +41,14 @@ pub fn inputs() -> Value {
         "anyOf": [component("Metadata"), absent],
         "description": "Replaces the entry's metadata. Default: left as it is."
     });
+    let id = job_id();
     let member = component("MemberId");
     let board = component("BoardName");
     let one_score = variant(
         "A score",
         "Sets, improves or adds to a score on a board.",
         json!({"board": board, "member": member, "score": component("ScoreInput"), "scores": absent, "op": operation,
-               "version": version, "at": at, "meta": meta}),
+               "version": version, "at": at, "id": id, "meta": meta}),
         &["board", "member", "score"],
     );
     let many_scores = variant(
@@ -56,7 +58,7 @@ pub fn inputs() -> Value {
             "board": absent, "member": member, "score": absent,
             "scores": {"type": "object", "minProperties": 1, "maxProperties": MAX_BOARDS_PER_JOB,
                        "propertyNames": {"pattern": BOARD_PATTERN}, "additionalProperties": component("ScoreInput")},
-            "op": operation, "version": version, "at": at, "meta": meta
+            "op": operation, "version": version, "at": at, "id": id, "meta": meta
         }),
         &["member", "scores"],
     );
@@ -64,7 +66,7 @@ pub fn inputs() -> Value {
         "A removal",
         "Removes the member's entry; without `board`, from every board, and its profile.",
         json!({"board": or_null(board.clone()), "member": member, "score": absent, "scores": absent,
-               "op": {"const": Op::Remove.name()}, "version": version, "at": at, "meta": absent}),
+               "op": {"const": Op::Remove.name()}, "version": version, "at": at, "id": id, "meta": absent}),
         &["member", "op"],
     );
     let visibility = variant(
@@ -73,7 +75,7 @@ pub fn inputs() -> Value {
          on all boards, those to come included. A hidden entry is not counted and not listed; it keeps its score \
          and receives updates.",
         json!({"board": or_null(board), "member": member, "score": absent, "scores": absent,
-               "op": {"enum": [Op::Hide.name(), Op::Show.name()]}, "version": version, "at": at, "meta": absent}),
+               "op": {"enum": [Op::Hide.name(), Op::Show.name()]}, "version": version, "at": at, "id": id, "meta": absent}),
         &["member", "op"],
     );
     let profile = profile_input(&version, &at);
@@ -86,14 +88,14 @@ pub fn inputs() -> Value {
         "A score",
         "Sets, improves or adds to a score.",
         json!({"board": repeated("board"), "member": repeated("member"), "score": component("ScoreInput"),
-               "scores": absent, "op": operation, "version": version, "at": at, "meta": meta}),
+               "scores": absent, "op": operation, "version": version, "at": at, "id": id, "meta": meta}),
         &["score"],
     );
     let put_other = variant(
         "Removing the entry, hiding or showing the member",
         "Changes the board without a score.",
         json!({"board": repeated("board"), "member": repeated("member"), "score": absent, "scores": absent,
-               "op": {"enum": [Op::Remove.name(), Op::Hide.name(), Op::Show.name()]}, "version": version, "at": at,
+               "op": {"enum": [Op::Remove.name(), Op::Hide.name(), Op::Show.name()]}, "version": version, "at": at, "id": id,
                "meta": absent}),
         &["op"],
     );
@@ -119,6 +121,7 @@ pub fn inputs() -> Value {
 /// # Arguments
 /// `version`, `at`: what these fields are for every job.
 fn profile_input(version: &Value, at: &Value) -> Value {
+    let id = job_id();
     let (absent, member) = (json!({"type": "null"}), component("MemberId"));
     variant(
         "A profile",
@@ -126,10 +129,34 @@ fn profile_input(version: &Value, at: &Value) -> Value {
          A profile has a `version` of its own, apart from those of the member's entries. Removing the \
          member from every board removes the profile as well.",
         json!({"board": absent, "member": member, "score": absent, "scores": absent,
-               "op": {"const": Op::Profile.name()}, "version": version, "at": at, "meta": absent,
+               "op": {"const": Op::Profile.name()}, "version": version, "at": at, "id": id, "meta": absent,
                "profile": component("Profile")}),
         &["member", "op", "profile"],
     )
+}
+
+/// What a job is called by its sender.
+fn job_id() -> Value {
+    json!({
+        "type": ["string", "null"], "minLength": 1, "maxLength": MAX_JOB_ID_BYTES,
+        "description": "1 to 64 bytes that the sender makes of what happened. A job whose shard has applied one of \
+                        the same id, within an hour unless the node is configured otherwise, changes nothing, \
+                        whoever has sent it: its result has `repeated`. Default: each job counts."
+    })
+}
+
+/// What the result of a job says that was applied before.
+fn repeated_fields() -> Value {
+    json!({
+        "repeated": {"const": true, "description": "Present if a job of this `id` was applied before: this one has changed nothing, and the entry is as it is now."},
+        "first": object(
+            "With `repeated`: what came of the first one.",
+            json!({
+                "changed": {"type": "boolean", "description": "Whether it changed anything."},
+                "token": component("Token")
+            })
+        )
+    })
 }
 
 /// A shape of jobs, closed to other fields.
@@ -158,24 +185,27 @@ pub fn answers() -> Value {
             "anyOf": [
                 object_with(
                     "With the entry.",
-                    with(json!({"token": component("Token")}), [change_fields(), by_window()]),
+                    with(json!({"token": component("Token")}), [change_fields(), by_window(), repeated_fields()]),
                     &["token", "changed", "entry", "previous"]
                 ),
                 object_with(
                     "With `results=changed`.",
-                    with(json!({"token": component("Token")}), [changed_field(), by_window()]),
+                    with(json!({"token": component("Token")}), [changed_field(), by_window(), repeated_fields()]),
                     &["token", "changed"]
                 ),
                 object_with(
                     "Other shards did not answer, so the ranks of the entry are not known.",
-                    with(json!({"token": component("Token")}), [changed_field(), missing_field(), by_window()]),
+                    with(
+                        json!({"token": component("Token")}),
+                        [changed_field(), missing_field(), by_window(), repeated_fields()]
+                    ),
                     &["token", "changed", "missing"]
                 )
             ]
         },
         "MemberRemoved": object_with(
             "The outcome of the removal.",
-            with(json!({"token": component("Token")}), [everywhere()]),
+            with(json!({"token": component("Token")}), [everywhere(), repeated_fields()]),
             &["token", "changed", "entry", "previous", "counts"]
         ),
         "JobResult": {
@@ -183,29 +213,33 @@ pub fn answers() -> Value {
             "anyOf": [
                 object_with(
                     "It was applied. `changed` is false if it left everything as it was.",
-                    with(change_fields(), [by_board("Change"), by_window()]),
+                    with(change_fields(), [by_board("Change"), by_window(), repeated_fields()]),
                     &["changed", "entry", "previous"]
                 ),
                 object_with(
                     "The same, with `results=changed`.",
-                    with(changed_field(), [by_board("Changed"), by_window()]),
+                    with(changed_field(), [by_board("Changed"), by_window(), repeated_fields()]),
                     &["changed"]
                 ),
                 object_with(
                     "It was applied, but other shards did not answer, so the ranks of its entry are not known.",
-                    with(changed_field(), [by_board("Changed"), missing_field(), by_window()]),
+                    with(changed_field(), [by_board("Changed"), missing_field(), by_window(), repeated_fields()]),
                     &["changed", "missing"]
                 ),
                 object_with(
                     "It was of every board.",
-                    everywhere(),
+                    with(everywhere(), [repeated_fields()]),
                     &["changed", "entry", "previous", "counts"]
                 ),
-                object("It was about a profile.", json!({
-                    "changed": {"type": "boolean", "description": "Whether the profile is another one than before, or the ban of a board that is gone ended."},
-                    "entry": {"type": "null"},
-                    "previous": {"type": "null"}
-                })),
+                object_with(
+                    "It was about a profile.",
+                    with(json!({
+                        "changed": {"type": "boolean", "description": "Whether the profile is another one than before, or the ban of a board that is gone ended."},
+                        "entry": {"type": "null"},
+                        "previous": {"type": "null"}
+                    }), [repeated_fields()]),
+                    &["changed", "entry", "previous"]
+                ),
                 object(
                     "It was refused because of the current state; the other jobs of the request are applied.",
                     json!({"rejected": {"enum": reject_codes()}, "detail": {"type": "string"}})

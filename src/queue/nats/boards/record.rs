@@ -133,7 +133,7 @@ mod tests {
         let older = RecordJson::read(18, br#"{"incarnation":7}"#).expect("readable");
         assert_eq!((older.number, older.decision), (RecordNumber(18), Decision::dropped(Incarnation(7))));
         // Of a later version: which of them can be read, the record says itself.
-        for (format, is_readable) in [(1, true), (2, true), (3, false)] {
+        for (format, is_readable) in [(1, true), (2, true), (3, true), (4, false)] {
             let later = format!(r#"{{"format":{format},"incarnation":7,"more":1}}"#);
             assert_eq!(RecordJson::read(18, later.as_bytes()).is_some(), is_readable, "{later}");
             assert!(!is_foreign(later.as_bytes()));
