@@ -12,7 +12,7 @@ use jiff::tz::TimeZone;
 use crate::cli::import::ImportError;
 use crate::cli::import::boards::BestEnd;
 use crate::cli::import::read::{
-    AtFormat, ColumnNames, DurationOf, Field, Numbers, Rules, Times, encoding, zone,
+    AtFormat, ColumnNames, DurationOf, Field, Numbers, Place, Rules, Times, encoding, zone,
 };
 
 use crate::config::duration;
@@ -232,9 +232,11 @@ pub struct Args {
     #[arg(long = "version", value_name = "N")]
     pub row_version: Option<u64>,
 
-    /// Goes on from this line of the first file, as a stopped import has told
-    #[arg(long, value_name = "LINE", default_value_t = 0, hide_default_value = true)]
-    pub from_line: u64,
+    /// Goes on from this line, as a stopped import has told: of the first file, or, with a number before it as
+    /// in 2:1235, of that one. What is before it is read for its times alone
+    #[arg(long, value_name = "[FILE:]LINE", default_value = "0", hide_default_value = true,
+          value_parser = Place::parse)]
+    pub from_line: Place,
 
     /// Sends rows as they are read, without reading everything once before. Rows that are refused are left
     /// out
@@ -277,7 +279,7 @@ pub struct Args {
     #[arg(long, env = "RANKTREE_IF_ABSENT", action = ArgAction::SetTrue, conflicts_with = "op")]
     pub if_absent: bool,
 
-    /// Reads a field (board, member, score, at, version, meta, meta.x, profile.x) from a column of another
+    /// Reads a field (board, member, score, at, version, op, hidden, meta, meta.x, profile.x) from a column of another
     /// name; may be repeated. score twice: two keys. NAME is a path with dots in JSON, a number with
     /// --no-header, and empty for a field that is not to be read
     #[arg(long = "column", value_name = "FIELD=NAME", env = "RANKTREE_COLUMN", value_delimiter = '\n')]
@@ -474,6 +476,8 @@ mod tests {
             ["--at-format", "%K"],
             ["--at-zone", "Europe/Atlantis"],
             ["--order", "best"],
+            ["--from-line", "0:7"],
+            ["--from-line", "a.csv:7"],
         ] {
             assert!(parse(&bad).is_err(), "{bad:?}");
         }

@@ -115,6 +115,10 @@ pub enum ImportError {
         "the header has {0}, which is not UTF-8; --encoding says what the file is in, often windows-1252"
     )]
     HeaderEncoding(String),
+    #[error(
+        "--from-line goes on in file {given}, and there are {files}; give all files that were given before"
+    )]
+    FromFile { given: usize, files: usize },
     #[error("--skip-lines {lines} leaves nothing: the file has {found} lines")]
     SkippedAll { lines: u64, found: u64 },
     #[error("member {0} has no score behind it; redis-cli --csv ZRANGE KEY 0 -1 WITHSCORES writes both")]
@@ -168,7 +172,7 @@ pub enum ImportError {
     )]
     RepeatedColumn(String),
     #[error(
-        "--column must be FIELD=NAME, where FIELD is board, member, score, at, version, meta, meta.x or profile.x; got {0:?}"
+        "--column must be FIELD=NAME, where FIELD is board, member, score, at, version, op, hidden, meta, meta.x or profile.x; got {0:?}"
     )]
     ColumnArgument(String),
     #[error(
@@ -217,6 +221,11 @@ pub enum ImportError {
          tr '\\r' '\\n' < FILE | ranktree import -"
     )]
     CarriageReturns,
+    #[error(
+        "line {line}: the column {field:?} has times, which are not read as they are written: {why}. Without times, all \
+         rows would count as of now; --column at= leaves them out for that"
+    )]
+    OtherTimes { line: u64, field: String, why: String },
     #[error(
         "--at-format says how times are written, and the file has no times that are read: name their column with --column \
          at=NAME, or leave the option away"

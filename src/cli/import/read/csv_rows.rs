@@ -2,34 +2,27 @@
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
-use std::io::{BufRead, Read};
+use std::io::BufRead;
 
 use csv::ByteRecord;
 use smallvec::smallvec;
 
 use crate::cli::board_line::BoardLine;
 use crate::cli::import::ImportError;
-use crate::cli::import::read::csv_columns::{
-    Columns, Found, Header, is_aligned, quoted_separator, separator_words,
-};
+use crate::cli::import::read::csv_columns::{Columns, Found, Header};
 use crate::cli::import::read::csv_footer::is_of_sums;
+use crate::cli::import::read::csv_head::{
+    check_first, check_separator, has_lone_return, has_row_names, read_ahead, separator_line, skip_lines,
+};
 use crate::cli::import::read::csv_names::names_note;
 use crate::cli::import::read::csv_records::{Records, board_line};
-use crate::cli::import::read::entry::{Builder, Built, Cells, KeyCell, row_op, trimmed_name};
-use crate::cli::import::read::limits::MAX_COLUMNS;
+use crate::cli::import::read::entry::{Builder, Built, Cells, KeyCell, Shared, row_op, trimmed_name};
 use crate::cli::import::read::numbers::Written;
 use crate::cli::import::read::row::{Followers, Parsed, RejectedLine};
 use crate::cli::import::read::rules::Rules;
-use crate::cli::import::read::slug::Slugs;
 use crate::cli::spreadsheet::unguarded;
 use crate::job::{Op, RejectCode};
-use crate::types::{quoted, shown};
-
-/// The first rows, which decide about columns that nobody asked for: as many as this, and no more bytes.
-const SAMPLE_ROWS: usize = 100;
-const SAMPLE_BYTES: usize = 1024 * 1024;
-/// What programs for spreadsheets write before the header, to say what is between the cells.
-const SEPARATOR_LINE: &[u8] = b"sep=";
+use crate::types::quoted;
 
 /// Reads records as jobs.
 pub struct CsvRows<R> {
@@ -59,7 +52,7 @@ impl<R: BufRead> CsvRows<R> {
     ///
     /// # Errors
     /// When it cannot be read, or lacks a column that is needed.
-    pub fn open(mut reader: R, rules: &Rules, slugs: Slugs, from_line: u64) -> Result<Self, ImportError> {
+    pub fn open(mut reader: R, rules: &Rules, shared: Shared, from_line: u64) -> Result<Self, ImportError> {
         let mut rules = rules.clone();
         let mut lines_before = skip_lines(&mut reader, rules.skip_lines)?;
         // Whoever writes a line for spreadsheets may write it before or behind that of an export.
@@ -129,7 +122,7 @@ impl<R: BufRead> CsvRows<R> {
         if !is_spreadsheet_safe && !columns.is_exported {
             note += &names_note(&ahead, columns.member);
         }
-        let mut builder = Builder::new(rules, names, slugs);
+        let mut builder = Builder::new(rules, names, shared);
         if !builder.rules.durations.is_empty() {
             let cell = |record: &ByteRecord, column: usize| {
                 String::from_utf8_lossy(record.get(column).unwrap_or_default()).trim().to_owned()
@@ -355,48 +348,6 @@ impl<R: BufRead> CsvRows<R> {
     }
 }
 
-/// Whether each row has its number before what the header names.
-fn has_row_names(ahead: &[(u64, u64, ByteRecord)], columns: usize) -> bool {
-    let has_number = |(number, (_, _, row)): (u64, &(u64, u64, ByteRecord))| {
-        row.len() == columns + 1 && row.get(0) == Some(number.to_string().as_bytes())
-    };
-    !ahead.is_empty() && (1..).zip(ahead).all(has_number)
-}
-
-/// Looks whether the cells of the first line, if they are quoted, have another separator between them.
-fn check_separator(reader: &mut impl BufRead, delimiter: u8, line: u64) -> Result<(), ImportError> {
-    let next = reader.fill_buf().map_err(|source| ImportError::Read { line, source })?;
-    let first = next.split(|byte| *byte == b'\n').next().unwrap_or_default().trim_ascii_end();
-    let first = String::from_utf8_lossy(first);
-    let Some((separator, option)) = quoted_separator(&first, char::from(delimiter)) else { return Ok(()) };
-    let found = format!("the first line is {}", shown(&first));
-    Err(ImportError::Separator { found, given: separator_words(char::from(delimiter)), separator, option })
-}
-
-/// Looks at the first record.
-fn check_first(record: &ByteRecord, delimiter: u8) -> Result<(), ImportError> {
-    if record.len() > MAX_COLUMNS {
-        return Err(ImportError::ManyColumns(record.len()));
-    }
-    if has_lone_return(record) {
-        return Err(ImportError::CarriageReturns);
-    }
-    if delimiter == b' ' {
-        let line = record.iter().map(String::from_utf8_lossy).collect::<Vec<_>>().join(" ");
-        if is_aligned(&line) {
-            return Err(ImportError::Aligned(quoted(&line)));
-        }
-    }
-    Ok(())
-}
-
-/// Whether a carriage return stands elsewhere than at the end of a line.
-fn has_lone_return(record: &ByteRecord) -> bool {
-    let bytes = record.as_slice();
-    let is_lone = |at: usize| bytes.get(at + 1).is_some_and(|next| *next != b'\n');
-    memchr::memchr_iter(b'\r', bytes).any(is_lone)
-}
-
 /// Whether who is in a row is hidden. Spreadsheets write it in capitals, or in their language.
 fn is_true(text: Option<&str>) -> Result<bool, String> {
     let Some(text) = text else { return Ok(false) };
@@ -405,53 +356,9 @@ fn is_true(text: Option<&str>) -> Result<bool, String> {
         return Ok(is("true"));
     }
     Err(format!(
-        "column \"hidden\": must be true, false or empty, as in an export; got {}: take the column away, or call it \
-         otherwise",
+        "column \"hidden\": must be true, false or empty, as in an export; got {}; --column hidden= leaves it out",
         quoted(text)
     ))
-}
-
-/// The records that decide about columns. A failure comes once they are passed on.
-fn read_ahead<R: Read>(
-    records: &mut Records<R>,
-    ahead: &mut Vec<(u64, u64, ByteRecord)>,
-) -> Option<ImportError> {
-    let mut bytes = 0;
-    while ahead.len() < SAMPLE_ROWS && bytes < SAMPLE_BYTES {
-        match records.read() {
-            Ok(Some(line)) => {
-                bytes += records.record.as_slice().len();
-                ahead.push((line, records.last_line, records.record.clone()));
-            }
-            Ok(None) => return None,
-            Err(error) => return Some(error),
-        }
-    }
-    None
-}
-
-/// Passes over so many lines; how many there were.
-fn skip_lines(reader: &mut impl BufRead, lines: u64) -> Result<u64, ImportError> {
-    for line in 1..=lines {
-        let skipped = reader.skip_until(b'\n').map_err(|source| ImportError::Read { line, source })?;
-        if skipped == 0 {
-            return Err(ImportError::SkippedAll { lines, found: line - 1 });
-        }
-    }
-    Ok(lines)
-}
-
-/// Reads the line `sep=;`, if it is the next one.
-fn separator_line(reader: &mut impl BufRead, line: u64) -> Result<Option<u8>, ImportError> {
-    let failed = |source| ImportError::Read { line, source };
-    let next = reader.fill_buf().map_err(failed)?;
-    let is_one = next.get(..4).is_some_and(|start| start.eq_ignore_ascii_case(SEPARATOR_LINE))
-        && matches!(next.get(5), Some(b'\r' | b'\n') | None);
-    let separator = next.get(4).copied().filter(|_| is_one);
-    if separator.is_some() {
-        reader.skip_until(b'\n').map_err(failed)?;
-    }
-    Ok(separator)
 }
 
 impl<R: BufRead> Iterator for CsvRows<R> {
@@ -466,7 +373,13 @@ impl<R: BufRead> Iterator for CsvRows<R> {
         }
         loop {
             return match self.next_record() {
-                Ok(Some(line)) if line < self.from_line => continue,
+                Ok(Some(line)) if line < self.from_line => {
+                    // Which of several rows of one time comes first is counted from the first row on.
+                    if self.columns.at.is_some() {
+                        let _ = self.parse(line);
+                    }
+                    continue;
+                }
                 Ok(Some(line)) => match self.parse(line).and_then(|built| self.unless_footer(line, built)) {
                     Ok(Built::Row(row, followers)) => {
                         self.followers = followers;

@@ -73,31 +73,29 @@ pub enum Built {
     Blank(String),
 }
 
+/// What rows of all files of one pass share.
+#[derive(Debug, Clone, Default)]
+pub struct Shared {
+    slugs: Slugs,
+    in_turn: InTurn,
+}
+
 /// Makes jobs of rows.
 pub struct Builder {
     pub rules: Rules,
     pub names: CellNames,
-    slugs: Slugs,
+    shared: Shared,
     last_board: LastBoard,
     /// How each key is written.
     numbers: Vec<Numbers>,
     /// Of each key, if it is a duration.
     durations: Vec<Option<Durations>>,
-    in_turn: InTurn,
 }
 
 impl Builder {
-    pub fn new(rules: Rules, names: CellNames, slugs: Slugs) -> Self {
+    pub fn new(rules: Rules, names: CellNames, shared: Shared) -> Self {
         let numbers = (0..names.scores.len().max(1)).map(|key| rules.numbers_of(key)).collect();
-        Self {
-            rules,
-            names,
-            slugs,
-            last_board: LastBoard::default(),
-            numbers,
-            durations: Vec::new(),
-            in_turn: InTurn::default(),
-        }
+        Self { rules, names, shared, last_board: LastBoard::default(), numbers, durations: Vec::new() }
     }
 
     /// Decides how durations are read, and tells it.
@@ -157,7 +155,7 @@ impl Builder {
         let is_exported = cells.is_exported;
         let mut at = self.time(line, &self.names.at, cells.at.as_deref(), is_exported)?;
         if !is_exported {
-            at = at.map(|at| self.in_turn.next(at));
+            at = at.map(|at| self.shared.in_turn.next(at));
         }
         let updated_at = self.time(line, "updated_at", cells.updated_at.as_deref(), is_exported)?;
         let version = self.version(line, cells)?;
@@ -222,7 +220,7 @@ impl Builder {
             })?;
             return Ok(self.last_board.share(own));
         }
-        let made = self.slugs.make(own).map_err(|why| malformed(named(column, &why)))?;
+        let made = self.shared.slugs.make(own).map_err(|why| malformed(named(column, &why)))?;
         Ok(self.last_board.share(&made))
     }
 
@@ -325,7 +323,7 @@ pub fn row_op(name: &str, given: Option<Op>) -> Result<Option<Op>, String> {
         return Ok(found);
     }
     Err(format!(
-        "the row's op is {}, and an operation is one of {}; --op NAME is that of every row, whatever they name",
+        "the row's op is {}, and an operation is one of {}; --op NAME is that of every row, and --column op= leaves it out",
         quoted(name),
         Op::ALL.map(Op::name).join(", ")
     ))

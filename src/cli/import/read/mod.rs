@@ -12,9 +12,11 @@
 mod column_names;
 mod csv_columns;
 mod csv_footer;
+mod csv_head;
 mod csv_names;
 mod csv_records;
 mod csv_rows;
+mod csv_separators;
 mod csv_text;
 mod durations;
 mod encoding;
