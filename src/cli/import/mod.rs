@@ -9,6 +9,7 @@
 
 mod archive;
 mod args;
+mod best_end;
 mod boards;
 mod clock;
 mod error;

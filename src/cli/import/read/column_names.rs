@@ -60,8 +60,8 @@ impl Field {
         }
     }
 
-    /// Whether the field is read unasked of a sample's cells. Where most are times, they are, and the row of a
-    /// mistyped one is refused: left out, all would count as of now.
+    /// Whether the field is read unasked of a sample's cells. Where most are times, they are, and the row of
+    /// a mistyped one is refused: left out, all would count as of now.
     ///
     /// # Arguments
     /// `cells`: each with whether it fits.

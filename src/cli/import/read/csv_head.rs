@@ -12,7 +12,7 @@ use crate::cli::import::read::limits::MAX_COLUMNS;
 use crate::types::{quoted, shown};
 
 /// The first rows, which decide about columns that nobody asked for: as many as this, and no more bytes.
-const SAMPLE_ROWS: usize = 100;
+pub const SAMPLE_ROWS: usize = 100;
 const SAMPLE_BYTES: usize = 1024 * 1024;
 /// What programs for spreadsheets write before the header, to say what is between the cells.
 const SEPARATOR_LINE: &[u8] = b"sep=";
@@ -37,11 +37,11 @@ pub fn check_separator(reader: &mut impl BufRead, delimiter: u8, line: u64) -> R
 
 /// Looks at the first record.
 pub fn check_first(record: &ByteRecord, delimiter: u8) -> Result<(), ImportError> {
-    if record.len() > MAX_COLUMNS {
-        return Err(ImportError::ManyColumns(record.len()));
-    }
     if has_lone_return(record) {
         return Err(ImportError::CarriageReturns);
+    }
+    if record.len() > MAX_COLUMNS {
+        return Err(ImportError::ManyColumns(record.len()));
     }
     if delimiter == b' ' {
         let line = record.iter().map(String::from_utf8_lossy).collect::<Vec<_>>().join(" ");

@@ -10,19 +10,21 @@ use smallvec::smallvec;
 use crate::cli::board_line::BoardLine;
 use crate::cli::import::ImportError;
 use crate::cli::import::read::csv_columns::{Columns, Found, Header};
-use crate::cli::import::read::csv_footer::is_of_sums;
+use crate::cli::import::read::csv_footer::{Sum, is_of_sums};
 use crate::cli::import::read::csv_head::{
-    check_first, check_separator, has_lone_return, has_row_names, read_ahead, separator_line, skip_lines,
+    SAMPLE_ROWS, check_first, check_separator, has_lone_return, has_row_names, read_ahead, separator_line,
+    skip_lines,
 };
 use crate::cli::import::read::csv_names::names_note;
 use crate::cli::import::read::csv_records::{Records, board_line};
+use crate::cli::import::read::encoding::readings;
 use crate::cli::import::read::entry::{Builder, Built, Cells, KeyCell, Shared, row_op, trimmed_name};
 use crate::cli::import::read::numbers::Written;
 use crate::cli::import::read::row::{Followers, Parsed, RejectedLine};
 use crate::cli::import::read::rules::Rules;
 use crate::cli::spreadsheet::unguarded;
 use crate::job::{Op, RejectCode};
-use crate::types::quoted;
+use crate::types::{quoted, shown};
 
 /// Reads records as jobs.
 pub struct CsvRows<R> {
@@ -44,6 +46,8 @@ pub struct CsvRows<R> {
     followers: Followers,
     /// Whether names have an apostrophe where a spreadsheet would compute them.
     is_spreadsheet_safe: bool,
+    /// Of the rows so far.
+    sum: Sum,
     note: String,
 }
 
@@ -88,7 +92,9 @@ impl<R: BufRead> CsvRows<R> {
         } else {
             let name = |cell: &[u8]| {
                 let name = std::str::from_utf8(cell).map(|name| name.trim().to_owned());
-                name.map_err(|_| ImportError::HeaderEncoding(quoted(&String::from_utf8_lossy(cell))))
+                name.map_err(|_| {
+                    ImportError::HeaderEncoding(quoted(&String::from_utf8_lossy(cell)), readings(cell))
+                })
             };
             records.record.iter().map(name).collect::<Result<_, _>>()?
         };
@@ -144,6 +150,7 @@ impl<R: BufRead> CsvRows<R> {
             board,
             followers: Followers::new(),
             is_spreadsheet_safe,
+            sum: Sum::default(),
             note,
         })
     }
@@ -265,31 +272,34 @@ impl<R: BufRead> CsvRows<R> {
 
     /// A sum below the rows would be a member, and lead.
     fn unless_footer(&mut self, line: u64, built: Built) -> Result<Built, RejectedLine> {
-        let cell = self.record.get(self.columns.member).unwrap_or_default();
-        let name = std::str::from_utf8(cell).unwrap_or_default().trim();
-        if !matches!(built, Built::Row(..)) || self.columns.is_exported || !is_of_sums(name) {
+        if !matches!(built, Built::Row(..)) || self.columns.is_exported {
             return Ok(built);
         }
+        let has_sum = self.sum.add(self.builder.first_key);
+        let cell = self.record.get(self.columns.member).unwrap_or_default();
+        let name = std::str::from_utf8(cell).unwrap_or_default().trim();
+        let what = match (is_of_sums(name), has_sum) {
+            (true, _) => "in the last row seems to be a sum or the like below the rows",
+            (false, true) => "in the last row has the sum of all rows above it",
+            (false, false) => return Ok(built),
+        };
         let why = format!(
-            "{} in the last row seems to be a sum or the like below the rows: take the line away, as sed '$d' does; a member \
-             who is called so must be further up",
+            "{} {what}: take the line away, and what is below it, or move it further up if it is a member",
             quoted(name)
         );
         if self.is_last() { Err(RejectedLine::new(line, RejectCode::BadMember, why)) } else { Ok(built) }
     }
 
-    /// Whether no row follows that has anything in it.
+    /// Whether no row follows that has a member and a score. Remarks may.
     fn is_last(&mut self) -> bool {
-        let is_empty =
-            |record: &ByteRecord| record.iter().all(|cell| cell.iter().all(u8::is_ascii_whitespace));
-        if self.ahead.iter().any(|(_, _, record)| !is_empty(record)) {
+        if self.ahead.iter().any(|(_, _, record)| self.is_scored(record)) {
             return false;
         }
-        loop {
+        while self.ahead.len() < SAMPLE_ROWS {
             match self.records.read() {
                 Ok(Some(line)) => {
                     let record = self.records.record.clone();
-                    let is_more = !is_empty(&record);
+                    let is_more = self.is_scored(&record);
                     self.ahead.push_back((line, self.records.last_line, record));
                     if is_more {
                         return false;
@@ -300,6 +310,56 @@ impl<R: BufRead> CsvRows<R> {
                     self.records.failure = Some(error);
                     return false;
                 }
+            }
+        }
+        false
+    }
+
+    /// Whether a record has a member, who is no sum, and a score.
+    fn is_scored(&self, record: &ByteRecord) -> bool {
+        let cell =
+            |column: usize| std::str::from_utf8(record.get(column).unwrap_or_default()).unwrap_or_default();
+        let member = trimmed_name(cell(self.columns.member));
+        let score = self.columns.scores.first().map(|column| cell(*column));
+        let is_member = !member.is_empty() && !is_of_sums(member);
+        is_member && score.is_some_and(|score| self.builder.is_number(score))
+    }
+
+    /// Whether the row is a header once more, as where files were joined: `true` if it is the same one.
+    fn is_header(&self, blank: Option<&str>) -> Option<bool> {
+        let cells: Vec<&str> =
+            self.record.iter().map(|cell| std::str::from_utf8(cell).unwrap_or_default().trim()).collect();
+        let is_known = |cell: &&&str| self.header.iter().any(|name| name.eq_ignore_ascii_case(cell));
+        let filled = cells.iter().filter(|cell| !cell.is_empty()).count();
+        let known = cells.iter().filter(|cell| !cell.is_empty()).filter(is_known).count();
+        let is_name = |column: usize| {
+            cells
+                .get(column)
+                .zip(self.header.get(column))
+                .is_some_and(|(cell, name)| name.eq_ignore_ascii_case(cell))
+        };
+        let is_named = is_name(self.columns.member) && blank.is_none();
+        let has_number = cells.iter().any(|cell| cell.parse::<f64>().is_ok());
+        let is_it = filled > 1 && known * 2 >= filled && (known > 1 || known == 1 && is_named) && !has_number;
+        (is_it && !self.builder.rules.no_header).then(|| (0..self.header.len()).all(is_name))
+    }
+
+    /// A row that is left out or refused, unless it says that what follows has other columns.
+    ///
+    /// # Errors
+    /// When it does.
+    fn unless_header(&self, line: u64, parsed: Parsed) -> Result<Parsed, ImportError> {
+        let blank = if let Parsed::Blank(text) = &parsed { Some(text.as_str()) } else { None };
+        match self.is_header(blank) {
+            None => Ok(parsed),
+            Some(true) => Ok(Parsed::Rejected(RejectedLine::new(
+                line,
+                RejectCode::Malformed,
+                "the row is the header once more: files were joined; import them as several, or take the line away",
+            ))),
+            Some(false) => {
+                let cells = self.record.iter().map(String::from_utf8_lossy).collect::<Vec<_>>();
+                Err(ImportError::OtherHeader { line, found: shown(&cells.join(", ")) })
             }
         }
     }
@@ -341,9 +401,10 @@ impl<R: BufRead> CsvRows<R> {
         let (column, cell) = (0..).zip(self.record.iter()).find(bad).unwrap_or_default();
         let name = self.header.get(column).map(String::as_str).unwrap_or_default();
         format!(
-            "column {}: {} is not UTF-8; --encoding says what the file is in, often windows-1252",
+            "column {}: {} is not UTF-8; {}",
             quoted(name),
-            quoted(&String::from_utf8_lossy(cell))
+            quoted(&String::from_utf8_lossy(cell)),
+            readings(cell)
         )
     }
 }
@@ -385,8 +446,11 @@ impl<R: BufRead> Iterator for CsvRows<R> {
                         self.followers = followers;
                         Some(Ok(Parsed::Row(row)))
                     }
-                    Ok(Built::Blank(blank)) => Some(Ok(Parsed::Blank(blank))),
-                    Err(rejected) => Some(Ok(Parsed::Rejected(self.with_last_line(rejected)))),
+                    Ok(Built::Blank(blank)) => Some(self.unless_header(line, Parsed::Blank(blank))),
+                    Err(rejected) => {
+                        let rejected = self.with_last_line(rejected);
+                        Some(self.unless_header(line, Parsed::Rejected(rejected)))
+                    }
                 },
                 Ok(None) => None,
                 Err(error) => Some(Err(error)),

@@ -90,12 +90,22 @@ pub struct Builder {
     numbers: Vec<Numbers>,
     /// Of each key, if it is a duration.
     durations: Vec<Option<Durations>>,
+    /// Of the last row, if it is a whole number.
+    pub first_key: Option<i64>,
 }
 
 impl Builder {
     pub fn new(rules: Rules, names: CellNames, shared: Shared) -> Self {
         let numbers = (0..names.scores.len().max(1)).map(|key| rules.numbers_of(key)).collect();
-        Self { rules, names, shared, last_board: LastBoard::default(), numbers, durations: Vec::new() }
+        Self {
+            rules,
+            names,
+            shared,
+            last_board: LastBoard::default(),
+            numbers,
+            durations: Vec::new(),
+            first_key: None,
+        }
     }
 
     /// Decides how durations are read, and tells it.
@@ -110,6 +120,11 @@ impl Builder {
         };
         self.durations = names.iter().zip(samples).zip(&self.numbers).map(of_key).collect();
         self.durations.iter().flatten().map(Durations::note).collect()
+    }
+
+    /// Whether a text could be a score, of which it is the first key.
+    pub fn is_number(&self, text: &str) -> bool {
+        self.numbers.first().is_some_and(|numbers| numbers.number(text, Written::Text).is_ok())
     }
 
     /// # Errors
@@ -225,7 +240,11 @@ impl Builder {
     }
 
     /// The score, and why it is none of a board of integers, if so.
-    fn score(&self, line: u64, cells: &Cells<'_>) -> Result<(Option<Score>, Option<Box<str>>), RejectedLine> {
+    fn score(
+        &mut self,
+        line: u64,
+        cells: &Cells<'_>,
+    ) -> Result<(Option<Score>, Option<Box<str>>), RejectedLine> {
         let bad = |why: String| RejectedLine::new(line, RejectCode::BadScore, why);
         let mut no_integer = None;
         let mut keys = SmallVec::<[Number; MAX_KEYS]>::new();
@@ -254,6 +273,7 @@ impl Builder {
                 keys.push(number);
             }
         }
+        self.first_key = keys.first().and_then(|key| key.integer().ok());
         let score = Score::of_numbers(&keys).map_err(|why| bad(format!("{why}; got {}", keys.len())))?;
         Ok((Some(score), no_integer))
     }

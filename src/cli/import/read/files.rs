@@ -60,6 +60,9 @@ impl Reading {
         tell: &dyn Fn(&str),
     ) -> Result<Box<dyn Rows>, ImportError> {
         let rules = &self.rules;
+        if self.key.is_some() && input.format != Format::Aof {
+            return Err(ImportError::KeyOfNoRedis);
+        }
         Ok(match input.format {
             Format::Csv => {
                 if !rules.rows_at.is_empty() || rules.member_from_key {

@@ -10,7 +10,7 @@ use crate::cli::import::read::column_names::{Asked, Field, Fits, Unasked};
 use crate::cli::import::read::entry::{
     CellNames, Cells, KeyCell, fits_meta, fits_version, row_op, trimmed_name,
 };
-use crate::cli::import::read::json_hint::{hint, path_of, within};
+use crate::cli::import::read::json_hint::{are_alike, hint, path_of, within};
 use crate::cli::import::read::json_paths::{Object, lookup, scalar};
 use crate::cli::import::read::numbers::Written;
 use crate::cli::import::read::row::RejectedLine;
@@ -21,6 +21,9 @@ use crate::types::{quoted, shown};
 
 /// Fields that a message names.
 const FIELDS_NAMED: usize = 20;
+
+/// Fields that may be a score.
+const SCORES_NAMED: usize = 3;
 
 /// Where each field is in a row. `None`: it is not read.
 #[derive(Debug, Default)]
@@ -37,6 +40,8 @@ pub struct Fields {
     pub profile_parts: Vec<(String, String)>,
     /// Nobody asked for the score: it may be an array of keys, or the row itself.
     is_score_by_name: bool,
+    /// The first rows have fields in common, so that each is a row and no group of them.
+    are_alike: bool,
     /// Where the rows are in the document.
     rows_at: Vec<String>,
 }
@@ -48,7 +53,7 @@ impl Fields {
     /// # Errors
     /// When times are written otherwise than they are read.
     pub fn find(rules: &Rules, sample: &[(u64, &str)]) -> Result<(Self, String), ImportError> {
-        let (mut told, mut left) = (Vec::new(), Vec::new());
+        let mut left: Vec<String> = Vec::new();
         let of = |field: &Field| match rules.columns.of(field) {
             Asked::From(path) => Some((path.to_owned(), true)),
             Asked::Off => None,
@@ -123,6 +128,7 @@ impl Fields {
             op,
             hidden,
             is_score_by_name,
+            are_alike: are_alike(sample.iter().map(|(_, text)| *text)),
             rows_at,
             ..Self::default()
         };
@@ -133,35 +139,45 @@ impl Fields {
                 _ => {}
             }
         }
+        let note = fields.note(rules, sample, &left.concat());
+        Ok((fields, note))
+    }
+
+    /// Which field is read from where, and which is not.
+    ///
+    /// # Arguments
+    /// `left`: why fields are not read that could be.
+    fn note(&self, rules: &Rules, sample: &[(u64, &str)], left: &str) -> String {
+        let is_there = |path: &str| sample.iter().any(|(_, text)| lookup(text, path).is_some());
+        let mut told = Vec::new();
         let mut tell = |field: &str, path: Option<&String>| {
             told.extend(path.map(|path| format!("{field} from {}", quoted(path))));
         };
-        if fields.member.is_none() && rules.member_from_key {
+        if self.member.is_none() && rules.member_from_key {
             tell("member", Some(&"the name of each row".to_owned()));
         }
-        tell("member", fields.member.as_ref());
-        tell("board", fields.board.as_ref());
-        fields.scores.iter().for_each(|path| tell("score", Some(path)));
+        tell("member", self.member.as_ref());
+        tell("board", self.board.as_ref());
+        self.scores.iter().for_each(|path| tell("score", Some(path)));
         for (field, path) in [
-            (Field::At, &fields.at),
-            (Field::Version, &fields.version),
-            (Field::Meta, &fields.meta),
-            (Field::Op, &fields.op),
-            (Field::Hidden, &fields.hidden),
+            (Field::At, &self.at),
+            (Field::Version, &self.version),
+            (Field::Meta, &self.meta),
+            (Field::Op, &self.op),
+            (Field::Hidden, &self.hidden),
         ] {
             let is_asked = rules.columns.of(&field) != Asked::No;
             tell(&field.name(), path.as_ref().filter(|path| is_asked || is_there(path)));
         }
-        fields.meta_parts.iter().for_each(|(part, path)| tell(&format!("meta.{part}"), Some(path)));
-        fields.profile_parts.iter().for_each(|(part, path)| tell(&format!("profile.{part}"), Some(path)));
-        let unread = fields.unread(sample);
+        self.meta_parts.iter().for_each(|(part, path)| tell(&format!("meta.{part}"), Some(path)));
+        self.profile_parts.iter().for_each(|(part, path)| tell(&format!("profile.{part}"), Some(path)));
+        let unread = self.unread(sample);
         let unread = if unread.is_empty() {
             String::new()
         } else {
             format!("; fields that are not read: {}", unread.join(", "))
         };
-        let note = format!("reads {}{unread}{}", told.join(", "), left.concat());
-        Ok((fields, note))
+        format!("reads {}{unread}{}", told.join(", "), left)
     }
 
     /// Fields of the first rows that nothing is read of.
@@ -331,6 +347,17 @@ impl Fields {
         Ok(())
     }
 
+    /// Which fields of a row that is one of several by their names could be its score.
+    fn numbers_in(&self, field: &str, fields: &Object<'_>) -> Vec<String> {
+        let is_number = |value: &&RawValue| value.get().starts_with(|c: char| c == '-' || c.is_ascii_digit());
+        let numbers = fields.iter().filter(|(_, value)| is_number(value)).map(|(name, _)| name.to_string());
+        if field == "score" && self.are_alike && self.member.is_none() {
+            numbers.take(SCORES_NAMED).collect()
+        } else {
+            Vec::new()
+        }
+    }
+
     /// That a row has no such field, and where rows may be instead.
     ///
     /// # Arguments
@@ -349,10 +376,15 @@ impl Fields {
         let names: Vec<String> = fields.keys().take(FIELDS_NAMED).map(|name| shown(name)).collect();
         let within: Vec<String> =
             self.rows_at.iter().map(String::as_str).chain(name).map(str::to_owned).collect();
-        let hint = hint(text, &within, name.is_some());
-        let hint = hint.map(|hint| format!("; the rows may be within: {hint}")).unwrap_or_default();
-        let inner = path_of(text, path).map(|path| shell_word(&format!("{field}={path}")));
-        let inner = inner.map(|inner| format!("; perhaps --column {inner}")).unwrap_or_default();
+        let hint = if name.is_some() && self.are_alike { None } else { hint(text, &within, name.is_some()) };
+        let alone =
+            name.map(|name| format!(", which reads what is in {} alone", quoted(name))).unwrap_or_default();
+        let hint = hint.map(|hint| format!("; the rows may be within: {hint}{alone}")).unwrap_or_default();
+        let inner = path_of(text, path).into_iter().chain(self.numbers_in(field, &fields));
+        let inner: Vec<String> =
+            inner.map(|path| format!("--column {}", shell_word(&format!("{field}={path}")))).collect();
+        let inner =
+            if inner.is_empty() { String::new() } else { format!("; perhaps {}", inner.join(", or ")) };
         format!(
             "the row has no field {}; it has: {}. --column {field}=NAME names the field{inner}{hint}",
             quoted(path),

@@ -341,8 +341,6 @@ fn without(job: &str, dropped: &[&str]) -> serde_json::Result<String> {
 }
 
 pub fn too_long(line: u64) -> RejectedLine {
-    let why = format!(
-        "a job must be at most {MAX_JOB_BYTES} bytes long; where the rows are within a document, --rows-at says where"
-    );
+    let why = format!("a row must be at most {MAX_JOB_BYTES} bytes long, as a job");
     RejectedLine::new(line, RejectCode::TooLarge, why)
 }

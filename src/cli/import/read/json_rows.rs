@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::io::BufRead;
 
 use crate::cli::import::ImportError;
+use crate::cli::import::read::encoding::readings;
 use crate::cli::import::read::entry::{Builder, Built, Shared};
 use crate::cli::import::read::json_advice::advice;
 use crate::cli::import::read::json_fields::Fields;
@@ -203,12 +204,13 @@ impl<R: BufRead> JsonRows<R> {
     /// # Arguments
     /// `buffer`: what was read.
     fn parse(&mut self, found: Found, buffer: &[u8]) -> Result<Parsed, ImportError> {
-        let Found { line, key, is_too_long } = found;
-        if is_too_long {
-            return Ok(Parsed::Rejected(too_long(line)));
+        let Found { line, key, too_long: longer } = found;
+        if let Some(within) = longer {
+            let rejected = too_long(line);
+            return Ok(Parsed::Rejected(RejectedLine { detail: rejected.detail + &within, ..rejected }));
         }
         let Ok(text) = std::str::from_utf8(buffer) else {
-            let why = "not a job object: the line is not UTF-8; --encoding says what the file is in, often windows-1252";
+            let why = format!("not a job object: the line is not UTF-8; {}", readings(buffer));
             return Ok(Parsed::Rejected(RejectedLine::new(line, RejectCode::Malformed, why)));
         };
         let text = text.trim();
@@ -366,7 +368,7 @@ impl<R: BufRead> Iterator for JsonRows<R> {
                 // What a board is holds for the rows behind it, and so does which row of a time is the first.
                 Ok(Some(found))
                     if found.line < self.from_line
-                        && !self.mapped.as_ref().is_some_and(|(fields, _)| fields.at.is_some())
+                        && self.mapped.as_ref().is_none_or(|(fields, _)| fields.at.is_none())
                         && !self.buffer.starts_with(b"{\"board\":") =>
                 {
                     continue;

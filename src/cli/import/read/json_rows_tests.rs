@@ -166,7 +166,7 @@ fn rows_of_json_that_cannot_be_read_are_refused_with_the_option_that_helps() {
             &["score=points"],
             "the row has no field \"points\"; it has: member, pts",
         ),
-        ("{\"member\":\"a\",\"score\":[1,\"1,5\"]}", &["member=member"], "has a comma: --thousands"),
+        ("{\"member\":\"a\",\"score\":[1,\"1,5\"]}", &["member=member"], "has a comma: --decimal"),
         ("{\"member\":[\"a\"],\"score\":1}", &["member=member"], "is no text and no number"),
         ("{\"member\":\"a\",\"score\":true}", &["member=member"], "true is no number"),
         ("{\"member\":\"a\",\"score\":null}", &["member=member"], "--blank \"\""),

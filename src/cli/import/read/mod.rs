@@ -30,6 +30,7 @@ mod json_advice;
 mod json_fields;
 mod json_hint;
 mod json_jobs;
+mod json_outline;
 mod json_paths;
 mod json_rows;
 mod json_values;
