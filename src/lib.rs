@@ -45,6 +45,8 @@ pub mod state_lock;
 
 pub mod applied_sequence;
 
+pub mod message_clock;
+
 pub mod storage;
 
 pub mod writer;

@@ -248,6 +248,10 @@ pub const STATE_LOCK_WAIT_SECONDS: &str = "ranktree_state_lock_wait_seconds";
 pub const BUILD_INFO: &str = "ranktree_build_info";
 /// Gauge, boards, by shard.
 pub const BOARDS: &str = "ranktree_boards";
+/// Gauge, by shard: 1 while the service is read-only as far as the shard knows, else 0.
+pub const READ_ONLY: &str = "ranktree_read_only";
+/// Gauge, boards, by shard: those that are read-only by themselves.
+pub const BOARDS_READ_ONLY: &str = "ranktree_boards_read_only";
 /// Gauge, by shard: instances of windows that jobs have entered, apart from `all`.
 pub const INSTANCES: &str = "ranktree_instances";
 /// Counter, by shard: instances that were dropped because `keep` newer ones had closed.
@@ -291,6 +295,9 @@ pub const STREAM_PURGED_MESSAGES_TOTAL: &str = "ranktree_stream_purged_messages_
 pub const STREAM_PURGED_EARLY_MESSAGES_TOTAL: &str = "ranktree_stream_purged_early_messages_total";
 /// Gauge, nodes, by version: those that are alive, this one among them; with NATS only.
 pub const NODES: &str = "ranktree_nodes";
+/// Gauge, seconds: how far the node's clock is ahead of the NATS server's, negative if it is behind, and 0
+/// within a second; with NATS only.
+pub const CLOCK_SKEW_SECONDS: &str = "ranktree_clock_skew_seconds";
 /// Gauge, seconds, by node: since something was last heard of it; with NATS only. At most 64 nodes.
 pub const NODE_SILENT_SECONDS: &str = "ranktree_node_silent_seconds";
 /// Gauges, nodes, by shard: those that own it and are not forgotten, and those of them on which it is live;
@@ -387,6 +394,8 @@ pub fn describe_writers() {
     describe_gauge!(SHARD_STATE, Unit::Count, "0 halted, 1 catching up, 2 live");
     describe_gauge!(BUILD_INFO, Unit::Count, "Always 1; the label says which version runs");
     describe_gauge!(BOARDS, Unit::Count, "Boards");
+    describe_gauge!(READ_ONLY, "1 while the service is read-only, else 0");
+    describe_gauge!(BOARDS_READ_ONLY, Unit::Count, "Boards that are read-only by themselves");
     describe_gauge!(INSTANCES, Unit::Count, "Instances of windows that jobs have entered, apart from all");
     describe_counter!(
         INSTANCES_DROPPED_TOTAL,
@@ -502,6 +511,11 @@ pub fn describe_streams() {
         "Messages among them that were within the duplicate window, and were purged because the stream was filling up"
     );
     describe_gauge!(NODES, Unit::Count, "Nodes on the same streams that are alive, by version");
+    describe_gauge!(
+        CLOCK_SKEW_SECONDS,
+        Unit::Seconds,
+        "How far the node's clock is ahead of the NATS server's, negative if behind; 0 within a second"
+    );
     describe_gauge!(
         NODE_SILENT_SECONDS,
         Unit::Seconds,

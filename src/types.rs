@@ -34,6 +34,9 @@ pub const MAX_BOARD_BYTES: usize = 128;
 pub const MAX_INSTANCE_BYTES: usize = 16;
 /// What stands between a board's name and an instance's where shards keep it. No board's name has it.
 pub const INSTANCE_MARK: char = '#';
+/// The name under which the boards' stream and shards keep what is decided of the service itself. No client
+/// can say it: no board's name begins with a dot.
+const SERVICE: &str = ".service";
 /// What the names end with under which shards keep what movement needs; see
 /// [`MovementPart`](crate::window::MovementPart).
 pub const MOVEMENT_ENDS: [&str; 2] = [".then", ".now"];
@@ -66,13 +69,31 @@ impl BoardName {
         Self(format!("{}{INSTANCE_MARK}{instance}", self.0).into())
     }
 
-    /// A name of a board or of an instance of one, as shards keep it.
+    /// What stands in a board's place where something is decided of the service itself: it travels, and is
+    /// kept, as boards are.
+    pub fn service() -> Self {
+        Self(SERVICE.into())
+    }
+
+    pub fn is_service(&self) -> bool {
+        &*self.0 == SERVICE
+    }
+
+    /// A name of a board, or of the service, as it is decided on.
+    ///
+    /// # Errors
+    /// [`Malformed::Board`] when the text is neither.
+    pub fn of_decision(text: &str) -> Result<Self, Malformed> {
+        if text == SERVICE { Ok(Self::service()) } else { Self::new(text) }
+    }
+
+    /// A name of a board, of the service, or of an instance of a board, as shards keep it.
     ///
     /// # Errors
     /// [`Malformed::Board`] when the text is neither.
     pub fn of_shard(text: &str) -> Result<Self, Malformed> {
         match text.split_once(INSTANCE_MARK) {
-            None => Self::new(text),
+            None => Self::of_decision(text),
             Some((board, instance)) => {
                 let fits = |b: u8| b.is_ascii_alphanumeric() || b == b'-';
                 let kept = MOVEMENT_ENDS.iter().find_map(|end| instance.strip_suffix(end));
@@ -288,10 +309,29 @@ mod tests {
 
     #[test]
     fn names_on_shards_are_those_of_boards_of_instances_and_of_what_movement_needs() {
-        for good in ["a", "a#2026-W47", "a.then#s1", "a#2026-11-20T09", "a#2026-11-20T09.then", "a#s7.now"] {
+        for good in [
+            ".service",
+            "a",
+            "a#2026-W47",
+            "a.then#s1",
+            "a#2026-11-20T09",
+            "a#2026-11-20T09.then",
+            "a#s7.now",
+        ] {
             assert_eq!(BoardName::of_shard(good).map(|name| name.to_string()), Ok(good.to_owned()));
         }
-        for bad in ["#s1", "a#", "a#.then", "a#s1.", "a#s1.later", "a#s1.then.now", "a#s1#s2", "a#s1.thenx"] {
+        assert!(BoardName::new(SERVICE).is_err() && BoardName::service().is_service());
+        for bad in [
+            ".service#s1",
+            "#s1",
+            "a#",
+            "a#.then",
+            "a#s1.",
+            "a#s1.later",
+            "a#s1.then.now",
+            "a#s1#s2",
+            "a#s1.thenx",
+        ] {
             assert_eq!(BoardName::of_shard(bad), Err(Malformed::Board), "{bad}");
         }
     }

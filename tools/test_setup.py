@@ -17,7 +17,7 @@ import setup
 import ways
 from setup import TABLE
 from table import Tool
-from ways import Apt, Cargo, InFolder, Pip
+from ways import Apt, Cargo, Git, InFolder, Pip
 
 MAKEFILE = (ways.ROOT / "Makefile").read_text()
 
@@ -228,6 +228,8 @@ class Table(unittest.TestCase):
                     self.assertRegex(requirement, r"^[\w-]+==\d[\d.]*$")
             elif isinstance(tool.way, Cargo):
                 self.assertRegex(tool.way.number, r"^\d+\.\d+\.\d+$")
+            elif isinstance(tool.way, Git):
+                self.assertRegex(tool.way.commit, r"^[0-9a-f]{40}$")
 
     def test_each_says_what_to_do_where_it_cannot_be_got(self) -> None:
         self.assertEqual(len({tool.name for tool in TABLE}), len(TABLE))

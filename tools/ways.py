@@ -193,7 +193,7 @@ class InFolder(Way):
     def place(self, name: str, programs: tuple[str, ...]) -> Path | None:
         links = [TOOLS / "bin" / program for program in programs]
         whole = text(TOOLS / name / ".version") == self.version()
-        return links[0] if whole and all(os.access(link, os.X_OK) for link in links) else None
+        return (links or [TOOLS / name])[0] if whole and all(os.access(link, os.X_OK) for link in links) else None
 
     def version(self) -> str:
         raise NotImplementedError
@@ -335,6 +335,26 @@ class Cargo(InFolder):
         # Not in this folder, whose .cargo has flags for the service.
         run(*install, "--root", folder, env=env, cwd=folder.anchor)
         shutil.rmtree(built)
+
+
+class Git(InFolder):
+    """Folders of a repository as they are in a commit, whose hash vouches for them."""
+
+    def __init__(self, url: str, commit: str, *folders: str) -> None:
+        self.url, self.commit, self.folders = url, commit, folders
+
+    def version(self) -> str:
+        return f"{self.url} at {self.commit}"
+
+    def can(self) -> bool:
+        return bool(shutil.which("git"))
+
+    def fill(self, folder: Path, programs: tuple[str, ...]) -> None:
+        git = ["git", "-C", folder]
+        run(*git, "init", "--quiet")
+        run(*git, "fetch", "--quiet", "--depth=1", self.url, self.commit)
+        run(*git, "checkout", "--quiet", self.commit, "--", *self.folders)
+        shutil.rmtree(folder / ".git")
 
 
 def text(path: Path) -> str:

@@ -18,6 +18,7 @@ const (
 	CodeStaleVersion      = "stale_version"
 	CodeClosedWindow      = "closed_window"
 	CodeFutureTime        = "future_time"
+	CodeReadOnly          = "read_only"
 	CodeWrongShard        = "wrong_shard"
 	CodeTooLarge          = "too_large"
 	CodeUnauthorized      = "unauthorized"
@@ -177,7 +178,8 @@ type ListedBoard struct {
 	// Whether reads of `all` take `movement`.
 	Movement bool `json:"movement"`
 	// One of `ranking`, `top_k`.
-	Kind string `json:"kind"`
+	Kind     string   `json:"kind"`
+	ReadOnly ReadOnly `json:"read_only"`
 	// Entries of the board, by window: of `all`, or if the board does not have it of the current instance
 	// of its first window. With the parameter `window`: of that one. Empty if there is no such instance.
 	Totals map[string]int64 `json:"totals"`
@@ -205,7 +207,8 @@ type Board struct {
 	// Whether reads of `all` take `movement`.
 	Movement bool `json:"movement"`
 	// One of `ranking`, `top_k`.
-	Kind string `json:"kind"`
+	Kind     string   `json:"kind"`
+	ReadOnly ReadOnly `json:"read_only"`
 	// Entries of the board, by window: of `all`, or if the board does not have it of the current instance
 	// of its first window. With the parameter `window`: of that one. Empty if there is no such instance.
 	Totals map[string]int64 `json:"totals"`
@@ -247,7 +250,8 @@ type DefinedBoard struct {
 	// Whether reads of `all` take `movement`.
 	Movement bool `json:"movement"`
 	// One of `ranking`, `top_k`.
-	Kind string `json:"kind"`
+	Kind     string   `json:"kind"`
+	ReadOnly ReadOnly `json:"read_only"`
 	// Entries of the board, by window: of `all`, or if the board does not have it of the current instance
 	// of its first window. With the parameter `window`: of that one. Empty if there is no such instance.
 	Totals map[string]int64 `json:"totals"`
@@ -490,7 +494,7 @@ type JobResult struct {
 	// nothing.
 	Detail string `json:"detail"`
 	// One of `malformed`, `unknown_board`, `bad_member`, `bad_score`, `out_of_range`, `overflow`,
-	// `stale_version`, `closed_window`, `wrong_shard`, `too_large`, `future_time`.
+	// `stale_version`, `closed_window`, `wrong_shard`, `too_large`, `future_time`, `read_only`.
 	Rejected string `json:"rejected"`
 	// One of `overloaded`, `shard_unavailable`, `queue_full`, `commit_unknown`, `commit_failed`,
 	// `too_large`.
@@ -1049,7 +1053,7 @@ type Reject struct {
 	RejectedAt time.Time `json:"rejected_at"`
 	// Stable; the same code is `rejected` in the job's result. One of `malformed`, `unknown_board`,
 	// `bad_member`, `bad_score`, `out_of_range`, `overflow`, `stale_version`, `closed_window`,
-	// `wrong_shard`, `too_large`, `future_time`.
+	// `wrong_shard`, `too_large`, `future_time`, `read_only`.
 	Reason string `json:"reason"`
 	// What was wrong with this job, for people to read.
 	Detail string `json:"detail"`
@@ -1210,9 +1214,11 @@ type Status struct {
 	// the limit, it must fall below half of it.
 	Ready bool `json:"ready"`
 	// A shard's stream is full or nearly full or was changed, the stream of rejects is gone, files of a
-	// shard are damaged, its time is far ahead of the node's clock, or jobs have waited over a minute for
-	// their board; its `stream` or `damage`, or `/readyz`, says why.
-	Degraded bool `json:"degraded"`
+	// shard are damaged, its time is far ahead of the node's clock, the node's clock is over a second from
+	// the NATS server's, or jobs have waited over a minute for their board; its `stream` or `damage`, or
+	// `/readyz`, says why.
+	Degraded bool     `json:"degraded"`
+	ReadOnly ReadOnly `json:"read_only"`
 	// Whether a job for a board that does not exist creates it; `--no-auto-create` rejects it.
 	AutoCreate bool `json:"auto_create"`
 	// The name of this node.
@@ -1221,12 +1227,39 @@ type Status struct {
 	Shards []Shard     `json:"shards"`
 }
 
+// ReadOnly: it is read-only.
+type ReadOnly struct {
+	// Text without control characters.
+	Reason string    `json:"reason"`
+	Since  time.Time `json:"since"`
+}
+
+// ReadOnlyInput: what is to be read-only, and why.
+type ReadOnlyInput struct {
+	// Absent: the service, with all boards, those to come included.
+	Board string `json:"board,omitzero"`
+	// `false`: it takes writes again.
+	Readonly bool `json:"readonly"`
+	// Needed where `readonly` is true. Who is refused is told it.
+	Reason string `json:"reason,omitzero"`
+}
+
+// ReadOnlySet: whether it is read-only now.
+type ReadOnlySet struct {
+	Board    string     `json:"board"`
+	Readonly bool       `json:"readonly"`
+	Reason   string     `json:"reason"`
+	Since    *time.Time `json:"since"`
+	// Names every shard, with a sequence from which on that holds there.
+	Token string `json:"token"`
+}
+
 // InvalidJob: an invalid job.
 type InvalidJob struct {
 	// Its place in the request, counted from 0.
 	Index int64 `json:"index"`
 	// One of `malformed`, `unknown_board`, `bad_member`, `bad_score`, `out_of_range`, `overflow`,
-	// `stale_version`, `closed_window`, `wrong_shard`, `too_large`, `future_time`.
+	// `stale_version`, `closed_window`, `wrong_shard`, `too_large`, `future_time`, `read_only`.
 	Code   string `json:"code"`
 	Detail string `json:"detail"`
 }
@@ -1522,6 +1555,14 @@ type JobsQuery struct {
 	// time falls in, and is `null` if that was closed or had not begun. With `wait=applied` only. Of
 	// several jobs each names one board, and the answer shows up to 1,000 entries.
 	Windows string `query:"windows"`
+}
+
+// SetReadOnlyQuery is what `set_read_only` may be asked with.
+type SetReadOnlyQuery struct {
+	// `applied`: the answer comes when the write is applied and on disk, and has its outcome. With NATS, a
+	// write without this parameter is answered 202 as soon as it is stored in the stream; without NATS
+	// every write waits.
+	Wait string `query:"wait"`
 }
 
 // AroundQuery is what `around` may be asked with.
@@ -2062,7 +2103,7 @@ type RejectsQuery struct {
 	Shard *int64 `query:"shard"`
 	// Only rejects for this reason. One of `malformed`, `unknown_board`, `bad_member`, `bad_score`,
 	// `out_of_range`, `overflow`, `stale_version`, `closed_window`, `wrong_shard`, `too_large`,
-	// `future_time`.
+	// `future_time`, `read_only`.
 	Reason string `query:"reason"`
 	// Only rejects of this member: those that the erasure of the member reaches. Of what is no readable
 	// job, those are listed in which the id stands as a JSON string.

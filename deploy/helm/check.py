@@ -321,11 +321,14 @@ def check_nats() -> None:
 
 
 def check_images() -> None:
-    for values, expected in (({}, ""), (FINE["everything on"], f"@{DIGEST}")):
-        for name in ("rel-ranktree", "rel-nats"):
+    own = node_container(render({}), "rel-nats")["image"].partition("@")[2]
+    if not own.startswith("sha256:"):
+        raise Failed("rel-nats should be named by a digest")
+    for values, digests in (({}, ("", own)), (FINE["everything on"], (DIGEST, DIGEST))):
+        for name, expected in zip(("rel-ranktree", "rel-nats"), digests):
             image = node_container(render(values), name)["image"]
-            if not image.partition("@")[0].count(":") or image.partition("@")[2] != expected[1:]:
-                raise Failed(f"{name} runs {image}, which should end in {expected!r}")
+            if not image.partition("@")[0].count(":") or image.partition("@")[2] != expected:
+                raise Failed(f"{name} runs {image}, whose digest should be {expected!r}")
     say("images: named by a tag, and by a digest where one is given")
 
 

@@ -1,7 +1,10 @@
-//! A board's definition: what it consists of, which are valid, and how one may change.
+//! A board's definition: what it consists of, and which are valid.
+
+use std::sync::Arc;
 
 use thiserror::Error;
 
+use crate::board::read_only::{InvalidReason, ReadOnly};
 use crate::types::{MAX_KEYS, Number, Timestamp, quoted};
 use crate::window::{InvalidSeasons, Seasons, Window, length_text};
 
@@ -200,6 +203,9 @@ pub struct Definition {
     pub capacity: Option<u64>,
     /// Whether shards keep how `all` was when the current instance of each other window began.
     pub movement: bool,
+    /// `Some` while clients may not write to it. It is set and taken back by itself, and no request for a
+    /// definition touches it.
+    pub read_only: Option<Arc<ReadOnly>>,
 }
 
 impl Default for Definition {
@@ -218,6 +224,7 @@ impl Default for Definition {
             final_until: None,
             capacity: None,
             movement: false,
+            read_only: None,
         }
     }
 }
@@ -276,6 +283,8 @@ pub enum InvalidDefinition {
     MovementWindows,
     #[error("a board of the kind top_k has {0}")]
     TopK(&'static str),
+    #[error(transparent)]
+    ReadOnly(#[from] InvalidReason),
 }
 
 impl Definition {
@@ -313,6 +322,9 @@ impl Definition {
             seasons.validate()?;
         }
         self.validate_grace()?;
+        if let Some(read_only) = &self.read_only {
+            ReadOnly::check_reason(&read_only.reason)?;
+        }
         if let Some(capacity) = self.capacity.filter(|capacity| !(1..=MAX_CAPACITY).contains(capacity)) {
             return Err(InvalidDefinition::Capacity(capacity));
         }
@@ -423,77 +435,5 @@ impl Definition {
     /// The window that is read if a reader names none.
     pub fn default_window(&self) -> Window {
         if self.has_all() { Window::All } else { self.windows.first().copied().unwrap_or(Window::All) }
-    }
-
-    /// Whether regular seasons start when another definition says, or have not begun, so that they may.
-    pub fn may_start_as(&self, asked: &Self, now: Timestamp) -> bool {
-        let starts = |definition: &Self| definition.seasons.as_ref().and_then(Seasons::starts);
-        starts(self) == starts(asked) || starts(self).is_none_or(|starts| starts > now)
-    }
-
-    /// The definition that this one becomes if a client asks for another, which agrees with it and may start
-    /// its seasons then: seasons become longer or shorter from the next one on, manual ones stay as they were
-    /// opened, and what has closed keeps its entries.
-    ///
-    /// # Errors
-    /// When it is none: when seasons would be too short, or have changed too often, or the grace is too long
-    /// for the shortest of them.
-    pub fn changed_to(&self, asked: &Self, now: Timestamp) -> Result<Self, InvalidDefinition> {
-        let seasons = match (&self.seasons, &asked.seasons) {
-            (Some(known), Some(asked)) if known.starts() != asked.starts() => Some(asked.clone()),
-            (Some(known), Some(Seasons::Regular(series))) => match series.last() {
-                Some(last) => Some(known.with_length(last.every, now)?),
-                None => Some(known.clone()),
-            },
-            (Some(known), _) => Some(known.clone()),
-            // The window is a new one.
-            (None, asked) => asked.clone(),
-        };
-        let changed = Self { seasons, final_until: self.final_until_after(asked, now), ..asked.clone() };
-        changed.validate()?;
-        Ok(changed)
-    }
-
-    /// Whether this definition and `other` may be two of the same board, the one before and the other after a
-    /// change: all that can never change is the same, and of their windows one has all that the other has.
-    /// Bounds judge jobs, and not the entries that are there.
-    pub fn agrees_with(&self, other: &Self) -> bool {
-        let has_windows_of =
-            |one: &Self, other: &Self| other.windows.iter().all(|of| one.windows.contains(of));
-        let seasons_agree = match (&self.seasons, &other.seasons) {
-            (Some(one), Some(other)) => one.is_alike(other),
-            (None, None) => true,
-            // The window may have been added. Where both have it, its seasons are not taken away.
-            _ => ![self, other].into_iter().all(|one| one.windows.contains(&Window::Season)),
-        };
-        seasons_agree
-            && (has_windows_of(self, other) || has_windows_of(other, self))
-            && self.fixed() == other.fixed()
-    }
-
-    /// The windows that this definition has and a changed one would lack: no window can be taken away.
-    pub fn windows_missing_in(&self, changed: &Self) -> Vec<Window> {
-        self.windows.iter().copied().filter(|window| !changed.windows.contains(window)).collect()
-    }
-
-    /// Without all that can change.
-    fn fixed(&self) -> Self {
-        let unbounded = |key: &Key| {
-            let Key { order, key_type, .. } = *key;
-            Key { name: key.name.clone(), order, key_type, ..Key::score() }
-        };
-        Self {
-            keys: self.keys.iter().map(unbounded).collect(),
-            policy: Policy::Set,
-            windows: Vec::new(),
-            seasons: None,
-            keep: 0,
-            grace_micros: 0,
-            entry_ttl_micros: None,
-            final_until: None,
-            // It decides which members of a stream are kept.
-            capacity: self.capacity.filter(|_| self.is_top_k()),
-            ..self.clone()
-        }
     }
 }

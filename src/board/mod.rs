@@ -3,14 +3,17 @@
 //! Knows: how a score becomes words whose ascending order is best first, and back. Must not know: where
 //! definitions are kept, or how they are written as JSON.
 //!
-//! - `definition`: what a definition consists of, which are valid, and how one may change
+//! - `definition`: what a definition consists of, and which are valid; `changed`: how one may change
+//! - `read_only`: that a board, or the service, takes no writes
 //! - `patch`: what a request names of a definition
 //! - `times`: when instances close and are dropped, and when entries expire
 //! - `scores`: scores and the words of a tree
 //! - `told`: a definition in words
 
+mod changed;
 mod definition;
 mod patch;
+mod read_only;
 mod scores;
 mod times;
 mod told;
@@ -23,5 +26,6 @@ pub use definition::{
     MAX_CAPACITY, MAX_DURATION_MICROS, MAX_KEEP, MIN_TTL_MICROS, OPEN_INSTANCES_MAX, Order, Policy, Ties,
 };
 pub use patch::{DefinitionPatch, Field, KeyPatch, SeasonsPatch};
+pub use read_only::{MAX_REASON_BYTES, ReadOnly};
 pub use scores::{ScoreRefused, decode, encode};
 pub use told::offset;

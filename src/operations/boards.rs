@@ -46,7 +46,7 @@ pub struct ChangedSeasons {
 
 /// A turn to change boards, while no other client of this node changes any.
 pub struct BoardChanges {
-    operations: Arc<Operations>,
+    pub(super) operations: Arc<Operations>,
     _turn: OwnedMutexGuard<()>,
 }
 
@@ -125,10 +125,11 @@ impl BoardChanges {
         grant: Option<Arc<Grant>>,
     ) -> Result<DefinedBoard, Failure> {
         let operations = &*self.operations;
+        let change = BoardChange::Define(patch);
+        self.check_change(&name, &change).await?;
         if let Some(grant) = &grant {
             self.check_limit(grant, std::slice::from_ref(&name))?;
         }
-        let change = BoardChange::Define(patch);
         if !may_drop && let Some(known) = self.definition_of(&name).await? {
             let changed = change.applied_to(Some(&known), operations.now()).map_err(BoardRefused::from)?;
             operations.check_keeps_all(&name, (&known, &changed)).await?;
@@ -188,7 +189,7 @@ impl BoardChanges {
     ///
     /// # Errors
     /// When the board cannot become what is asked, or a shard does not take it.
-    async fn change(
+    pub(super) async fn change(
         &self,
         name: &BoardName,
         change: &BoardChange,
@@ -234,8 +235,9 @@ impl BoardChanges {
         name: BoardName,
         change: SeasonChange,
     ) -> Result<ChangedSeasons, Failure> {
-        let before = self.definition_of(&name).await?;
         let season = BoardChange::Season(change);
+        self.check_change(&name, &season).await?;
+        let before = self.definition_of(&name).await?;
         let Decided { definition, token, .. } = self.change(&name, &season, None).await?;
         let changed = before.is_none_or(|before| before.seasons != definition.seasons);
         Ok(ChangedSeasons { definition, token, changed })
@@ -245,7 +247,7 @@ impl BoardChanges {
     ///
     /// # Errors
     /// When the boards' stream cannot be read.
-    async fn definition_of(&self, name: &BoardName) -> Result<Option<Arc<Definition>>, Failure> {
+    pub(super) async fn definition_of(&self, name: &BoardName) -> Result<Option<Arc<Definition>>, Failure> {
         match &self.operations.cluster {
             Some(cluster) => Ok(cluster.boards.definition(name).await?),
             None => Ok(self.operations.registry.get(name.as_str()).map(|known| known.definition)),
@@ -260,6 +262,7 @@ impl BoardChanges {
     pub async fn clear(self, name: BoardName) -> Result<Removed, Failure> {
         let operations = &*self.operations;
         operations.check_every_shard()?;
+        self.check_removable(&name).await?;
         let instance = InstanceAsked { choice: WindowChoice::Default, now: operations.now() };
         let asked = OfBoard { board: name.clone(), instance, read: CountAll };
         let entries = read(&operations.node, &operations.registry, &asked, &ReadOptions::default()).await?;
@@ -286,6 +289,7 @@ impl BoardChanges {
     pub async fn drop(self, name: BoardName) -> Result<AsOf, Failure> {
         let operations = &*self.operations;
         operations.check_every_shard()?;
+        self.check_removable(&name).await?;
         if let Some(cluster) = &operations.cluster {
             return Ok(AsOf(cluster.boards.drop_board(&name).await?));
         }

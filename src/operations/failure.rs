@@ -1,10 +1,13 @@
 //! Why an operation was not done, or what is not known of it. Each front end has its own words and codes for
 //! these.
 
+use std::sync::Arc;
+
+use crate::board::ReadOnly;
 use crate::query::{NoBoard, ReadError};
 use crate::queue::NotPublished;
 use crate::queue::nats::BoardRefused;
-use crate::types::ShardId;
+use crate::types::{BoardName, ShardId};
 
 /// Why an operation was not done, or what is not known of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,6 +36,8 @@ pub enum Failure {
     /// What was published was not committed in time, and may be committed later.
     Unanswered,
     Board(BoardRefused),
+    /// The service is read-only, or a board.
+    ReadOnly(Option<BoardName>, Arc<ReadOnly>),
     /// A token with a limit would create so many boards more, beside those that exist.
     TooManyBoards {
         most: usize,

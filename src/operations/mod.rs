@@ -14,7 +14,8 @@
 //!   `publish` sends messages, `remote` has other nodes apply jobs, `results` says what came of each, in the
 //!   windows of `entered`; `score_change` what of that a front end is told that speaks of scores alone
 //! - `boards`: definitions, clears and drops; `would_drop`: what a definition would take away;
-//!   `board_repair`: completes what a crash interrupted; `trim`: removes entries
+//!   `board_repair`: completes what a crash interrupted; `trim`: removes entries; `read_only`: whether there
+//!   may be writes
 
 mod admission;
 mod offload;
@@ -34,6 +35,7 @@ mod score_change;
 mod write;
 
 mod boards;
+mod read_only;
 mod trim;
 mod would_drop;
 
@@ -47,6 +49,7 @@ pub use boards::{BoardChanges, ChangedSeasons, DefinedBoard};
 pub use entered::{JobTimes, entered};
 pub use failure::{Failure, WouldDrop};
 pub use offload::Offload;
+pub use read_only::SetReadOnly;
 pub use reads::Reading;
 #[cfg(test)]
 pub use remote::{RemoteOutcome, read_answer};

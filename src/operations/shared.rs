@@ -10,7 +10,7 @@ use crate::operations::offload::Offload;
 use crate::operations::write_options::Wait;
 use crate::query::live::{NotLive, WatchedBoards};
 use crate::query::summary::Summaries;
-use crate::query::{LocalShards, NoBoard, Node, ShardClient, clock};
+use crate::query::{LocalShards, NoBoard, Node, ShardClient};
 use crate::queue::nats::{BoardsStream, KnownNode, Peers};
 use crate::queue::{Publishers, ThisNode};
 use crate::types::Timestamp;
@@ -100,11 +100,11 @@ impl Operations {
         self.cluster.as_ref()?.peers.own_problem()
     }
 
-    /// The time that decides which instances of a board there are: what the clock says, but no earlier than
-    /// the time of a shard in memory. A read over shards in memory holds them, and looks at their times
-    /// itself.
+    /// The time that decides which instances of a board there are: what messages would be stamped with, but
+    /// no earlier than the time of a shard in memory. A read over shards in memory holds them, and looks at
+    /// their times itself.
     pub fn now(&self) -> Timestamp {
-        if self.node.remote.is_none() { clock() } else { self.node.now() }
+        if self.node.remote.is_none() { self.node.clock.now() } else { self.node.now() }
     }
 
     /// Why there is nothing to read. A node that lacks shards knows boards by their stream alone, and has not

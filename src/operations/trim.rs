@@ -16,12 +16,13 @@ pub struct Removed {
 }
 
 impl Operations {
-    /// Refuses a trim while a shard of this node takes no writes, and waits until the decisions on the board
-    /// are known here.
+    /// Refuses a trim while the board is read-only or a shard of this node takes no writes, and waits until
+    /// the decisions on the board are known here.
     ///
     /// # Errors
     /// When a shard takes none, or the boards' stream cannot be read.
     pub async fn before_trim(&self, board: &BoardName) -> Result<(), Failure> {
+        self.check_writable(board)?;
         self.check_live(self.node.shards.iter().map(|shard| shard.id))?;
         let Some(cluster) = &self.cluster else { return Ok(()) };
         cluster.boards.wait_until_following().await;

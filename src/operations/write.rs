@@ -48,13 +48,15 @@ impl Operations {
     /// `grant`: the client's token, if there is a limit to its boards.
     ///
     /// # Errors
-    /// When the token may not make so many boards; when a shard takes no writes, or does not answer in time.
+    /// When the service or a job's board is read-only; when the token may not make so many boards; when a
+    /// shard takes no writes, or does not answer in time.
     pub async fn write(
         self: &Arc<Self>,
         jobs: Vec<Job>,
         options: WriteOptions,
         grant: Option<&Arc<Grant>>,
     ) -> Result<Written, Failure> {
+        self.check_jobs_writable(&jobs)?;
         if let Some(grant) = grant {
             Box::pin(self.create_for(grant, &jobs)).await?;
         }

@@ -84,7 +84,7 @@ pub use lookup::{Lookup, LookupMembers, lookup};
 pub use member::{MemberOf, member};
 pub use metadata::{ask_for_profiles, fill_few, fill_unchanged_metadata, missing_metadata, with_metadata};
 pub use movement::{MovementAsked, WithMovement};
-pub use node::{Node, View, clock};
+pub use node::{Node, View};
 pub use outcome::{AddOtherShards, EntryChange, FoundOutcome, Previous, add_other_shards, of_only_shard};
 pub use position::{FromPosition, from_position};
 pub use range::{Range, range};

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use crate::message_clock::MessageClock;
 use crate::query::answering_shard::ShardHandle;
 use crate::query::few::Few;
 use crate::query::local_shards::LocalShards;
@@ -25,6 +26,8 @@ pub struct Node {
     /// Whether the shards may lack what came while this process did not run, or was cut off; see
     /// [`Node::asking_whether_behind`].
     may_be_behind: Option<Box<dyn Fn() -> bool + Send + Sync>>,
+    /// What messages are stamped by.
+    pub clock: Arc<MessageClock>,
 }
 
 /// A shard that has begun with the message behind this sequence on a board that is read; see
@@ -45,7 +48,7 @@ impl Node {
     pub fn in_memory(shards: Vec<ShardHandle>) -> Self {
         let shard_count = u16::try_from(shards.len()).expect("shards are numbered by 16 bits");
         let one_by_one = Arc::new(LocalShards::new(&shards, shard_count));
-        Self { shards, remote: None, one_by_one, shard_count, may_be_behind: None }
+        Self { shards, remote: None, one_by_one, shard_count, may_be_behind: None, clock: Arc::default() }
     }
 
     /// A node that has some of the shards in memory.
@@ -55,7 +58,14 @@ impl Node {
     pub fn of_some(shards: Vec<ShardHandle>, all: Arc<dyn ShardClient>) -> Self {
         let shard_count = all.shard_count();
         let one_by_one = Arc::new(LocalShards::new(&shards, shard_count));
-        Self { shards, remote: Some(all), one_by_one, shard_count, may_be_behind: None }
+        Self {
+            shards,
+            remote: Some(all),
+            one_by_one,
+            shard_count,
+            may_be_behind: None,
+            clock: Arc::default(),
+        }
     }
 
     /// The number of all shards, on this node and on others.
@@ -89,6 +99,11 @@ impl Node {
         Self { may_be_behind: Some(may_be_behind), ..self }
     }
 
+    /// The same node, whose messages are stamped by a server.
+    pub fn stamped_by(self, clock: Arc<MessageClock>) -> Self {
+        Self { clock, ..self }
+    }
+
     /// Whether some shard in memory applies nothing at the moment, or may not have heard of what came while
     /// this process did not run, so that answers may be behind. Asked after the answer was read.
     pub fn is_stale(&self) -> bool {
@@ -102,10 +117,10 @@ impl Node {
         times.max().unwrap_or_default()
     }
 
-    /// The time by which windows are judged: this machine's, or that of the shards in memory if that is
+    /// The time by which windows are judged: that of messages, or that of the shards in memory if that is
     /// ahead. A message whose time no shard believes yet does not count: what follows from it would stay.
     pub fn now(&self) -> Timestamp {
-        clock().max(self.time())
+        self.clock.now().max(self.time())
     }
 
     /// Locks every shard for reading, on a node that has all of them in memory. Locks are taken in the order
@@ -123,9 +138,4 @@ impl Node {
             Some(shard) => Err(Ahead { shard: shard.id, shown: shard.applied.sequence }),
         }
     }
-}
-
-/// What this machine's clock says.
-pub fn clock() -> Timestamp {
-    Timestamp::from_micros(jiff::Timestamp::now().as_microsecond()).unwrap_or_default()
 }

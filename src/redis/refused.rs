@@ -97,6 +97,11 @@ impl Refused {
         Self::new("NOPERM No permissions to access a key: the token does not give access to this board")
     }
 
+    /// As a replica of Redis refuses a write.
+    pub fn read_only(why: &str) -> Self {
+        Self::new(format!("READONLY {why}. Nothing was written"))
+    }
+
     /// # Arguments
     /// `why`: what the board is, and what to do.
     pub fn other_board(board: &str, why: &str) -> Self {
@@ -155,6 +160,12 @@ impl From<Failure> for Refused {
                 "UNKNOWN the write was not committed in time, and may be committed later: read before you send it again",
             ),
             Failure::Board(why) => why.into(),
+            Failure::ReadOnly(None, why) => {
+                Self::read_only(&format!("the service is read-only: {}", why.reason))
+            }
+            Failure::ReadOnly(Some(board), why) => {
+                Self::read_only(&format!("the board {board} is read-only: {}", why.reason))
+            }
             Failure::TooManyBoards { most, existing, .. } => Self::new(format!(
                 "NOPERM the token may create boards until there are {most} of those that it gives access to, \
                  and there are {existing}: drop some boards, or raise the token's max_boards"
@@ -202,6 +213,9 @@ impl From<BoardRefused> for Refused {
 
 impl From<DefineRefused> for Refused {
     fn from(why: DefineRefused) -> Self {
+        if let DefineRefused::ReadOnly(_) = why {
+            return Self::read_only(&why.to_string());
+        }
         Self::new(format!("ERR {why}"))
     }
 }

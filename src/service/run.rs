@@ -22,6 +22,7 @@ use crate::operations::{Cluster, Operations, RequestLimits, board_repair};
 use crate::query::live::{WatchedBoards, keep_live};
 use crate::query::summary::keep_summaries;
 use crate::query::{LocalShards, Node, ShardClient, ShardHandle};
+use crate::queue::nats::Peers;
 use crate::queue::publisher::Publisher;
 use crate::queue::{Publishers, embedded};
 use crate::redis;
@@ -103,7 +104,7 @@ pub async fn run(
         Some(questions) if !has_all(&layout, &shards) => Some(questions.ask_all(layout.shards).await?),
         _ => None,
     };
-    let node = Arc::new(node_of(&layout, shards, other_owners.clone(), answering.as_deref()));
+    let node = Arc::new(node_of(&layout, shards, other_owners.clone(), answering.as_deref(), peers.as_ref()));
     // Setting the streams up has waited for NATS already; a second wait would bring nothing.
     let are_set_up = streams.as_ref().is_none_or(|streams| streams.are_set_up);
     let (catch_up_timeout, boards_timeout) =
@@ -303,15 +304,18 @@ fn has_all(layout: &DataLayout, shards: &[ShardHandle]) -> bool {
 /// The node of these shards, which are those that it owns.
 ///
 /// # Arguments
-/// `answering`: knows whether shards in memory are behind; `None` without NATS
+/// - `answering`: knows whether shards in memory are behind; `None` without NATS
+/// - `peers`: know what the servers' clock says; `None` without NATS
 fn node_of(
     layout: &DataLayout,
     shards: Vec<ShardHandle>,
     other_owners: Option<Arc<AskingShards>>,
     answering: Option<&QuestionService>,
+    peers: Option<&Arc<Peers>>,
 ) -> Node {
+    let clock = peers.map(|peers| Arc::clone(&peers.clock)).unwrap_or_default();
     if has_all(layout, &shards) {
-        let node = Node::in_memory(shards);
+        let node = Node::in_memory(shards).stamped_by(clock);
         return match answering {
             Some(answering) => node.asking_whether_behind(answering.whether_behind()),
             None => node,
@@ -322,7 +326,7 @@ fn node_of(
         Some(asking) => asking,
         None => Arc::new(LocalShards::new(&shards, layout.shards)),
     };
-    Node::of_some(shards, all)
+    Node::of_some(shards, all).stamped_by(clock)
 }
 
 /// Ends the answers to other nodes with `shutdown`: from then on other owners are asked. Requests of this

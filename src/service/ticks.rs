@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use futures_util::future::join_all;
 use metrics::counter;
 
+use crate::message_clock::MessageClock;
 use crate::metrics as names;
 use crate::query::{Node, ShardHandle};
 use crate::queue::{NotPublished, Publishers};
@@ -54,20 +55,16 @@ pub async fn publish_ticks(node: Weak<Node>, publishers: Arc<Publishers>) {
         let mut wanted = Vec::new();
         for shard in node.shards.iter().filter(|shard| shard.health.is_live()) {
             let may_tell = told.get(&shard.id).is_none_or(|at| at.elapsed() >= TOLD_AGAIN);
-            let tells = may_tell && is_behind(known_time(shard), now());
+            let tells = may_tell && is_behind(known_time(shard), node.clock.now());
             if tells {
                 told.insert(shard.id, Instant::now());
             }
-            if tells || is_due(shard) {
+            if tells || is_due(shard, node.clock.now()) {
                 wanted.push(shard);
             }
         }
-        join_all(wanted.into_iter().map(|shard| publish_tick(shard, &publishers))).await;
+        join_all(wanted.into_iter().map(|shard| publish_tick(shard, &node.clock, &publishers))).await;
     }
-}
-
-fn now() -> Timestamp {
-    Timestamp::from_micros(jiff::Timestamp::now().as_microsecond()).unwrap_or_default()
 }
 
 fn known_time(shard: &ShardHandle) -> ShardTime {
@@ -88,7 +85,7 @@ fn is_behind(known: ShardTime, now: Timestamp) -> bool {
 
 /// How long to wait before it is looked again whether something is due.
 fn until_next_due(node: &Node) -> Duration {
-    let now = jiff::Timestamp::now().as_microsecond();
+    let now = node.clock.now().as_micros();
     let next = node.shards.iter().filter_map(|shard| shard.state.read(Purpose::Gauges).next_due()).min();
     // What is due already was not brought by a tick: by the server's clock it is not due yet.
     let ahead = next.map(|due| due.as_micros().saturating_sub(now)).filter(|ahead| *ahead > 0);
@@ -97,12 +94,11 @@ fn until_next_due(node: &Node) -> Duration {
 }
 
 /// Whether something is due that no message has brought. A shard that is not live has messages to come.
-fn is_due(shard: &ShardHandle) -> bool {
+fn is_due(shard: &ShardHandle, now: Timestamp) -> bool {
     let (due, known) = {
         let state = shard.state.read(Purpose::Gauges);
         (state.next_due(), state.known_time())
     };
-    let now = now();
     // While a leap is not decided, a tick brings nothing that has not come already.
     let comes = |due: Timestamp| due <= known.effective || (due <= now && due <= known.after(now).effective);
     shard.health.is_live() && due.is_some_and(comes)
@@ -115,7 +111,7 @@ fn has_come(shard: &ShardHandle) -> bool {
 }
 
 /// Publishes ticks until nothing is due: each message does a bounded part of it.
-async fn publish_tick(shard: &ShardHandle, publishers: &Publishers) {
+async fn publish_tick(shard: &ShardHandle, clock: &MessageClock, publishers: &Publishers) {
     let publish = async {
         let mut due = shard.state.read(Purpose::Gauges).next_due();
         for _ in 0..TICKS_AT_ONCE {
@@ -124,7 +120,7 @@ async fn publish_tick(shard: &ShardHandle, publishers: &Publishers) {
             let later = shard.state.read(Purpose::Gauges).next_due();
             // A tick that changed nothing was stamped before what is due here: the server's clock is behind
             // this node's. Another one at once would change nothing either.
-            if !is_due(shard) || (later == due && !has_come(shard)) {
+            if !is_due(shard, clock.now()) || (later == due && !has_come(shard)) {
                 break;
             }
             due = later;

@@ -32,6 +32,8 @@ pub struct Board {
 pub(super) struct BoardMap {
     by_name: BTreeSet<NamedBoard>,
     instances: usize,
+    /// How many boards are read-only, the service included.
+    read_only: usize,
     definitions: Definitions,
 }
 
@@ -48,7 +50,8 @@ impl BoardMap {
         });
         let by_name: BTreeSet<NamedBoard> = named.collect();
         let instances = by_name.iter().filter(|named| named.0.0.is_instance()).count();
-        Self { by_name, instances, definitions }
+        let read_only = by_name.iter().filter(|named| named.is_read_only()).count();
+        Self { by_name, instances, read_only, definitions }
     }
 
     pub(super) fn get(&self, name: &str) -> Option<&Board> {
@@ -97,9 +100,15 @@ impl BoardMap {
             .take_while(move |(name, _)| name.is_instance() && name.split().0 == board.as_str())
     }
 
-    /// How many boards there are, not counting instances.
+    /// How many boards there are, not counting instances. The service is none.
     pub(super) fn board_count(&self) -> usize {
-        self.by_name.len() - self.instances
+        let service = usize::from(self.get(BoardName::service().as_str()).is_some());
+        self.by_name.len() - self.instances - service
+    }
+
+    /// How many boards are read-only, the service included.
+    pub(super) fn read_only_count(&self) -> usize {
+        self.read_only
     }
 
     pub(super) fn instance_count(&self) -> usize {
@@ -109,19 +118,31 @@ impl BoardMap {
     /// Adds a board, or replaces the one of that name.
     pub(super) fn insert(&mut self, name: BoardName, board: Board) {
         let is_instance = name.is_instance();
-        let replaced = self.by_name.replace(NamedBoard(Box::new((name, board))));
+        let named = NamedBoard(Box::new((name, board)));
+        self.read_only += usize::from(named.is_read_only());
+        let replaced = self.by_name.replace(named);
+        self.read_only -= usize::from(replaced.as_ref().is_some_and(NamedBoard::is_read_only));
         self.instances += usize::from(is_instance && replaced.is_none());
     }
 
     pub(super) fn remove(&mut self, name: &str) -> Option<Board> {
         let named = self.by_name.take(name)?;
         self.instances -= usize::from(named.0.0.is_instance());
+        self.read_only -= usize::from(named.is_read_only());
         Some(named.0.1)
     }
 
     /// The shared copy of an equal definition.
     pub(super) fn share(&mut self, definition: &Arc<Definition>) -> Arc<Definition> {
         self.definitions.share(definition)
+    }
+}
+
+impl NamedBoard {
+    /// Whether it is a board that is read-only: instances follow theirs.
+    fn is_read_only(&self) -> bool {
+        let (name, board) = &*self.0;
+        board.definition.read_only.is_some() && !name.is_instance()
     }
 }
 

@@ -51,6 +51,7 @@ const CAPACITY: u64 = u64::from_be_bytes(*b"capacity");
 const MOVEMENT: u64 = u64::from_be_bytes(*b"movement");
 const TOP_K: u64 = u64::from_be_bytes(*b"top_k   ");
 const FINAL_UNTIL: u64 = u64::from_be_bytes(*b"final\0\0\0");
+const READ_ONLY: u64 = u64::from_be_bytes(*b"readonly");
 
 /// The hash of the current segment at one sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -233,6 +234,10 @@ impl LogHash {
         }
         if definition.is_top_k() {
             self.words(TOP_K, 0);
+        }
+        if let Some(read_only) = &definition.read_only {
+            self.words(READ_ONLY, read_only.since.as_micros().cast_unsigned());
+            self.bytes(read_only.reason.as_bytes());
         }
     }
 }

@@ -3,7 +3,9 @@
 //! Knows: what of a definition may change. Must not know: where boards are decided. The registry decides them
 //! without NATS, and the boards' stream with it; both ask here.
 
-use crate::board::{Definition, DefinitionPatch, InvalidDefinition};
+use std::sync::Arc;
+
+use crate::board::{Definition, DefinitionPatch, InvalidDefinition, ReadOnly};
 use crate::types::Timestamp;
 use crate::writer::season_change::{SeasonChange, SeasonRefused};
 
@@ -19,6 +21,10 @@ pub enum BoardChange {
     Create,
     /// That its seasons change.
     Season(SeasonChange),
+    /// That it is read-only for a reason, or not any more.
+    ReadOnly(Option<Arc<str>>),
+    /// The same of the service, in whose place there is no board.
+    ServiceReadOnly(Option<Arc<str>>),
 }
 
 /// Why a definition is refused.
@@ -39,6 +45,8 @@ pub enum DefineRefused {
     Unknown,
     #[error(transparent)]
     Season(#[from] SeasonRefused),
+    #[error("the board is read-only: {}", .0.reason)]
+    ReadOnly(Arc<ReadOnly>),
 }
 
 impl DefineRefused {
@@ -49,7 +57,13 @@ impl DefineRefused {
 }
 
 impl BoardChange {
-    /// What a board's definition becomes.
+    /// Whether it is only of a board that there is.
+    pub fn needs_board(&self) -> bool {
+        matches!(self, Self::Season(_) | Self::ReadOnly(_))
+    }
+
+    /// What a board's definition becomes. One that is read-only stays as it is; what would change nothing is
+    /// not refused.
     ///
     /// # Arguments
     /// - `known`: the present definition. `None`: there is no such board.
@@ -62,6 +76,15 @@ impl BoardChange {
         known: Option<&Definition>,
         now: Timestamp,
     ) -> Result<Definition, DefineRefused> {
+        let changed = self.asked_of(known, now);
+        match (self, known.and_then(|known| known.read_only.as_ref())) {
+            (Self::ReadOnly(_) | Self::ServiceReadOnly(_), _) | (_, None) => changed,
+            (_, Some(_)) if changed.as_ref().ok() == known => changed,
+            (_, Some(read_only)) => Err(DefineRefused::ReadOnly(Arc::clone(read_only))),
+        }
+    }
+
+    fn asked_of(&self, known: Option<&Definition>, now: Timestamp) -> Result<Definition, DefineRefused> {
         match (self, known) {
             (Self::Define(patch), None) => {
                 let definition = patch.clone().onto(None)?;
@@ -79,7 +102,11 @@ impl BoardChange {
                 Ok(known.changed_to(&asked, now)?)
             }
             (Self::Create, known) => Ok(known.cloned().unwrap_or_default()),
-            (Self::Season(_), None) => Err(DefineRefused::Unknown),
+            (Self::Season(_) | Self::ReadOnly(_), None) => Err(DefineRefused::Unknown),
+            (Self::ReadOnly(reason), Some(known)) => Ok(known.read_only_for(reason.as_deref(), now)),
+            (Self::ServiceReadOnly(reason), known) => {
+                Ok(known.cloned().unwrap_or_default().read_only_for(reason.as_deref(), now))
+            }
             (Self::Season(change), Some(known)) => {
                 let seasons = known.seasons.as_ref().ok_or(SeasonRefused::NoSeasons)?;
                 let changed = Definition { seasons: Some(change.applied_to(seasons, now)?), ..known.clone() };
@@ -115,6 +142,26 @@ mod tests {
         let refused = BoardChange::Define(manual(&[]).into()).applied_to(Some(&Definition::default()), at(0));
         let told = refused.expect_err("other windows").to_string();
         assert!(told.contains("the list of windows is all, not season."), "{told}");
+    }
+
+    #[test]
+    fn what_is_read_only_stays_as_it_is_until_it_is_not() {
+        let reason = |text: &str| Some(Arc::from(text));
+        let frozen = BoardChange::ReadOnly(reason("the end")).applied_to(Some(&manual(&[10])), at(20));
+        let frozen = frozen.expect("it is there");
+        let next = BoardChange::Season(SeasonChange::Open { number: None, at: None, force: true });
+        for change in [BoardChange::Define(Definition { keep: 3, ..manual(&[]) }.into()), next] {
+            let refused = change.applied_to(Some(&frozen), at(30)).expect_err("it would change");
+            assert_eq!(refused.to_string(), "the board is read-only: the end");
+        }
+        for change in [BoardChange::Define(manual(&[]).into()), BoardChange::Create] {
+            assert_eq!(change.applied_to(Some(&frozen), at(30)), Ok(frozen.clone()));
+        }
+        let freed = BoardChange::ReadOnly(None).applied_to(Some(&frozen), at(40));
+        assert_eq!(freed, Ok(manual(&[10])));
+        assert_eq!(BoardChange::ReadOnly(None).applied_to(None, at(0)), Err(DefineRefused::Unknown));
+        let service = BoardChange::ServiceReadOnly(reason("a move")).applied_to(None, at(0));
+        assert!(service.is_ok_and(|service| service.read_only.is_some()));
     }
 
     #[test]

@@ -109,6 +109,8 @@ pub struct Gauges {
     tree_bytes: Gauge,
     state: Gauge,
     boards: Gauge,
+    read_only: Gauge,
+    boards_read_only: Gauge,
     windows: WindowGauges,
     parked: Gauge,
     commit_failures: Counter,
@@ -165,6 +167,8 @@ impl Gauges {
             tree_bytes: gauge!(names::TREE_BYTES, "shard" => shard.clone()),
             state: gauge!(names::SHARD_STATE, "shard" => shard.clone()),
             boards: gauge!(names::BOARDS, "shard" => shard.clone()),
+            read_only: gauge!(names::READ_ONLY, "shard" => shard.clone()),
+            boards_read_only: gauge!(names::BOARDS_READ_ONLY, "shard" => shard.clone()),
             windows: WindowGauges::new(&shard),
             parked: gauge!(names::JOBS_PARKED, "shard" => shard.clone()),
             commit_failures: counter!(names::COMMIT_FAILURES_TOTAL, "shard" => shard.clone()),
@@ -252,6 +256,10 @@ impl Gauges {
         self.state_updated_at = Some(Instant::now());
         let (applied, members, boards, instances, expiring, bytes) = {
             let shard = shard.read(Purpose::Gauges);
+            let is_read_only = shard.read_only().is_some();
+            self.read_only.set(if is_read_only { 1.0 } else { 0.0 });
+            let boards_read_only = shard.read_only_count() - usize::from(is_read_only);
+            self.boards_read_only.set(figure(count(boards_read_only)));
             let bytes = shard.tree_bytes() + shard.members.bytes() + checkpointer.bytes();
             let (instances, expiring) = (shard.instance_count(), shard.expiry().len());
             let applied = shard.applied.sequence.0;

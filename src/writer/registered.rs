@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use smallvec::SmallVec;
 
@@ -29,11 +30,19 @@ pub struct RegisteredBoards {
     by_name: BTreeMap<BoardName, RegistryEntry>,
     /// The same boards in the order in which they were made, or cleared last.
     by_incarnation: BTreeMap<Incarnation, SmallVec<[BoardName; 1]>>,
+    /// How many are read-only, to be read without their lock: mostly none is.
+    read_only: Arc<AtomicUsize>,
 }
 
 impl RegisteredBoards {
+    /// How many boards there are. The service is none.
     pub fn len(&self) -> usize {
-        self.by_name.len()
+        self.by_name.len() - usize::from(self.get(BoardName::service().as_str()).is_some())
+    }
+
+    /// How many are read-only, the service included.
+    pub fn read_only(&self) -> Arc<AtomicUsize> {
+        Arc::clone(&self.read_only)
     }
 
     pub fn get(&self, name: &str) -> Option<&RegistryEntry> {
@@ -54,13 +63,19 @@ impl RegisteredBoards {
 
     /// Registers a board, its next incarnation, or its changed definition.
     pub fn insert(&mut self, name: &BoardName, known: RegisteredBoard) {
+        let is_read_only = usize::from(known.definition.read_only.is_some());
+        // Never none in between: writes look at it.
+        self.read_only.fetch_add(is_read_only, Ordering::Release);
         self.remove(name.as_str());
-        self.by_incarnation.entry(known.incarnation).or_default().push(name.clone());
+        if !name.is_service() {
+            self.by_incarnation.entry(known.incarnation).or_default().push(name.clone());
+        }
         self.by_name.insert(name.clone(), RegistryEntry { known, being_dropped: false });
     }
 
     pub fn remove(&mut self, name: &str) {
         let Some(RegistryEntry { known, .. }) = self.by_name.remove(name) else { return };
+        self.read_only.fetch_sub(usize::from(known.definition.read_only.is_some()), Ordering::Release);
         let Some(names) = self.by_incarnation.get_mut(&known.incarnation) else { return };
         names.retain(|other| other.as_str() != name);
         if names.is_empty() {
@@ -77,7 +92,7 @@ impl RegisteredBoards {
 
     /// How many have a name with one of these prefixes; for `None`, how many there are.
     pub fn count_named(&self, prefixes: Option<&[String]>) -> usize {
-        let Some(prefixes) = prefixes else { return self.by_name.len() };
+        let Some(prefixes) = prefixes else { return self.len() };
         let prefixes: BTreeSet<&str> = prefixes.iter().map(String::as_str).collect();
         let mut count = 0;
         for prefix in &prefixes {

@@ -8,11 +8,11 @@
 use std::collections::BTreeSet;
 use std::ops::Bound;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 
-use crate::board::Definition;
+use crate::board::{Definition, ReadOnly};
 use crate::state::{Definitions, Incarnation, RecordNumber, Shard};
 use crate::types::{BoardName, Timestamp};
 use crate::writer::board_change::{BoardChange, DefineRefused, MAX_BOARDS};
@@ -48,6 +48,8 @@ pub struct Registry {
     auto_create: bool,
     /// Whether `next_incarnation` has any board. Usually it has none, and then jobs need not take the lock.
     has_next_incarnation: AtomicBool,
+    /// How many boards are read-only, the service included.
+    read_only: Arc<AtomicUsize>,
     /// What happens concurrently right after the planner's first look-up, the second, and so on.
     #[cfg(test)]
     pub after_lookup: Mutex<std::collections::VecDeque<Event>>,
@@ -66,8 +68,10 @@ impl Registry {
     /// # Arguments
     /// `auto_create`: whether a job for an unknown board creates it with the defaults.
     pub fn new(auto_create: bool) -> Self {
+        let state = RegistryState::default();
         Self {
-            state: Mutex::new(RegistryState::default()),
+            read_only: state.boards.read_only(),
+            state: Mutex::new(state),
             auto_create,
             has_next_incarnation: AtomicBool::new(false),
             #[cfg(test)]
@@ -219,6 +223,14 @@ impl Registry {
         self.change(name, &BoardChange::Define(definition.into()), Timestamp::default())
     }
 
+    /// Why this board, or the service ([`BoardName::service`]), is read-only. Costs a load if nothing is.
+    pub fn read_only(&self, name: &BoardName) -> Option<Arc<ReadOnly>> {
+        if self.read_only.load(Ordering::Acquire) == 0 {
+            return None;
+        }
+        self.state.lock().boards.get(name.as_str())?.known.definition.read_only.clone()
+    }
+
     /// Whether a job for an unknown board creates it.
     pub fn creates_boards(&self) -> bool {
         self.auto_create
@@ -294,7 +306,7 @@ impl Registry {
         (!registered.being_dropped).then(|| registered.known.clone())
     }
 
-    /// Every board, by name.
+    /// Every board, by name, and the service if anything was decided of it.
     pub fn all(&self) -> Vec<(BoardName, RegisteredBoard)> {
         let state = self.state.lock();
         let live = state.boards.from(Bound::Unbounded).filter(|(_, registered)| !registered.being_dropped);
@@ -312,6 +324,12 @@ impl Registry {
         self.page(from, limit, kept)
     }
 
+    /// The same, with the service among them if anything was decided of it.
+    pub fn decided_after(&self, name: Option<&BoardName>, limit: usize) -> Vec<(BoardName, RegisteredBoard)> {
+        let from = name.map_or(Bound::Unbounded, |name| Bound::Excluded(name.as_str()));
+        self.state.lock().page(from, limit, |_| true)
+    }
+
     /// The first boards from a bound of names on that satisfy `kept`; at most `limit`.
     pub fn page(
         &self,
@@ -319,10 +337,7 @@ impl Registry {
         limit: usize,
         kept: impl Fn(&BoardName) -> bool,
     ) -> Vec<(BoardName, RegisteredBoard)> {
-        let state = self.state.lock();
-        let live = state.boards.from(from);
-        let live = live.filter(|(name, registered)| !registered.being_dropped && kept(name));
-        live.take(limit).map(|(name, registered)| (name.clone(), registered.known.clone())).collect()
+        self.state.lock().page(from, limit, |name| !name.is_service() && kept(name))
     }
 
     /// The boards that were made, or cleared, first after an incarnation, in that order: at least `limit` of
@@ -367,6 +382,18 @@ impl Registry {
 }
 
 impl RegistryState {
+    /// The first of these that satisfy `kept`, without those that are being dropped.
+    fn page(
+        &self,
+        from: Bound<&str>,
+        limit: usize,
+        kept: impl Fn(&BoardName) -> bool,
+    ) -> Vec<(BoardName, RegisteredBoard)> {
+        let live = self.boards.from(from);
+        let live = live.filter(|(name, registered)| !registered.being_dropped && kept(name));
+        live.take(limit).map(|(name, registered)| (name.clone(), registered.known.clone())).collect()
+    }
+
     /// A registered board that is not being dropped.
     fn live(&self, name: &BoardName) -> Option<&RegisteredBoard> {
         let registered = self.boards.get(name.as_str()).filter(|registered| !registered.being_dropped)?;
@@ -406,7 +433,7 @@ impl RegistryState {
             // Some shards have not dropped the previous incarnation yet. Until they have, jobs must not apply
             // to it.
             self.next_incarnation.insert(name.clone());
-        } else if self.boards.len() >= MAX_BOARDS {
+        } else if self.boards.len() >= MAX_BOARDS && !name.is_service() {
             return Err(DefineRefused::TooMany);
         }
         self.last_incarnation += 1;

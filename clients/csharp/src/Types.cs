@@ -19,6 +19,7 @@ namespace Ranktree
         public const string StaleVersion = "stale_version";
         public const string ClosedWindow = "closed_window";
         public const string FutureTime = "future_time";
+        public const string ReadOnly = "read_only";
         public const string WrongShard = "wrong_shard";
         public const string TooLarge = "too_large";
         public const string Unauthorized = "unauthorized";
@@ -223,6 +224,7 @@ namespace Ranktree
         [JsonProperty("movement")] public bool Movement { get; set; }
         /// <summary>One of `ranking`, `top_k`.</summary>
         [JsonProperty("kind")] public string Kind { get; set; }
+        [JsonProperty("read_only")] public ReadOnly ReadOnly { get; set; }
         /// <summary>
         /// Entries of the board, by window: of `all`, or if the board does not have it of the current
         /// instance of its first window. With the parameter `window`: of that one. Empty if there is no
@@ -257,6 +259,7 @@ namespace Ranktree
         [JsonProperty("movement")] public bool Movement { get; set; }
         /// <summary>One of `ranking`, `top_k`.</summary>
         [JsonProperty("kind")] public string Kind { get; set; }
+        [JsonProperty("read_only")] public ReadOnly ReadOnly { get; set; }
         /// <summary>
         /// Entries of the board, by window: of `all`, or if the board does not have it of the current
         /// instance of its first window. With the parameter `window`: of that one. Empty if there is no
@@ -313,6 +316,7 @@ namespace Ranktree
         [JsonProperty("movement")] public bool Movement { get; set; }
         /// <summary>One of `ranking`, `top_k`.</summary>
         [JsonProperty("kind")] public string Kind { get; set; }
+        [JsonProperty("read_only")] public ReadOnly ReadOnly { get; set; }
         /// <summary>
         /// Entries of the board, by window: of `all`, or if the board does not have it of the current
         /// instance of its first window. With the parameter `window`: of that one. Empty if there is no
@@ -647,7 +651,7 @@ namespace Ranktree
         [JsonProperty("detail")] public string Detail { get; set; }
         /// <summary>
         /// One of `malformed`, `unknown_board`, `bad_member`, `bad_score`, `out_of_range`, `overflow`,
-        /// `stale_version`, `closed_window`, `wrong_shard`, `too_large`, `future_time`.
+        /// `stale_version`, `closed_window`, `wrong_shard`, `too_large`, `future_time`, `read_only`.
         /// </summary>
         [JsonProperty("rejected")] public string Rejected { get; set; }
         /// <summary>
@@ -1376,7 +1380,7 @@ namespace Ranktree
         /// <summary>
         /// Stable; the same code is `rejected` in the job's result. One of `malformed`, `unknown_board`,
         /// `bad_member`, `bad_score`, `out_of_range`, `overflow`, `stale_version`, `closed_window`,
-        /// `wrong_shard`, `too_large`, `future_time`.
+        /// `wrong_shard`, `too_large`, `future_time`, `read_only`.
         /// </summary>
         [JsonProperty("reason")] public string Reason { get; set; }
         /// <summary>What was wrong with this job, for people to read.</summary>
@@ -1581,10 +1585,12 @@ namespace Ranktree
         [JsonProperty("ready")] public bool Ready { get; set; }
         /// <summary>
         /// A shard's stream is full or nearly full or was changed, the stream of rejects is gone, files of
-        /// a shard are damaged, its time is far ahead of the node's clock, or jobs have waited over a
-        /// minute for their board; its `stream` or `damage`, or `/readyz`, says why.
+        /// a shard are damaged, its time is far ahead of the node's clock, the node's clock is over a
+        /// second from the NATS server's, or jobs have waited over a minute for their board; its `stream`
+        /// or `damage`, or `/readyz`, says why.
         /// </summary>
         [JsonProperty("degraded")] public bool Degraded { get; set; }
+        [JsonProperty("read_only")] public ReadOnly ReadOnly { get; set; }
         /// <summary>
         /// Whether a job for a board that does not exist creates it; `--no-auto-create` rejects it.
         /// </summary>
@@ -1595,6 +1601,36 @@ namespace Ranktree
         [JsonProperty("shards")] public IList<Shard> Shards { get; set; }
     }
 
+    /// <summary>It is read-only.</summary>
+    public sealed class ReadOnly
+    {
+        /// <summary>Text without control characters.</summary>
+        [JsonProperty("reason")] public string Reason { get; set; }
+        [JsonProperty("since")] public DateTimeOffset Since { get; set; }
+    }
+
+    /// <summary>What is to be read-only, and why.</summary>
+    public sealed class ReadOnlyInput
+    {
+        /// <summary>Absent: the service, with all boards, those to come included.</summary>
+        [JsonProperty("board")] public string Board { get; set; }
+        /// <summary>`false`: it takes writes again.</summary>
+        [JsonProperty("readonly")] public bool Readonly { get; set; }
+        /// <summary>Needed where `readonly` is true. Who is refused is told it.</summary>
+        [JsonProperty("reason")] public string Reason { get; set; }
+    }
+
+    /// <summary>Whether it is read-only now.</summary>
+    public sealed class ReadOnlySet
+    {
+        [JsonProperty("board")] public string Board { get; set; }
+        [JsonProperty("readonly")] public bool Readonly { get; set; }
+        [JsonProperty("reason")] public string Reason { get; set; }
+        [JsonProperty("since")] public DateTimeOffset? Since { get; set; }
+        /// <summary>Names every shard, with a sequence from which on that holds there.</summary>
+        [JsonProperty("token")] public string Token { get; set; }
+    }
+
     /// <summary>An invalid job.</summary>
     public sealed class InvalidJob
     {
@@ -1602,7 +1638,7 @@ namespace Ranktree
         [JsonProperty("index")] public long Index { get; set; }
         /// <summary>
         /// One of `malformed`, `unknown_board`, `bad_member`, `bad_score`, `out_of_range`, `overflow`,
-        /// `stale_version`, `closed_window`, `wrong_shard`, `too_large`, `future_time`.
+        /// `stale_version`, `closed_window`, `wrong_shard`, `too_large`, `future_time`, `read_only`.
         /// </summary>
         [JsonProperty("code")] public string Code { get; set; }
         [JsonProperty("detail")] public string Detail { get; set; }
@@ -2030,6 +2066,17 @@ namespace Ranktree
         /// entries.
         /// </summary>
         [JsonProperty("windows")] public string Windows { get; set; }
+    }
+
+    /// <summary>What `set_read_only` may be asked with.</summary>
+    public sealed class SetReadOnlyQuery
+    {
+        /// <summary>
+        /// `applied`: the answer comes when the write is applied and on disk, and has its outcome. With
+        /// NATS, a write without this parameter is answered 202 as soon as it is stored in the stream;
+        /// without NATS every write waits.
+        /// </summary>
+        [JsonProperty("wait")] public string Wait { get; set; }
     }
 
     /// <summary>What `around` may be asked with.</summary>
@@ -2789,7 +2836,7 @@ namespace Ranktree
         /// <summary>
         /// Only rejects for this reason. One of `malformed`, `unknown_board`, `bad_member`, `bad_score`,
         /// `out_of_range`, `overflow`, `stale_version`, `closed_window`, `wrong_shard`, `too_large`,
-        /// `future_time`.
+        /// `future_time`, `read_only`.
         /// </summary>
         [JsonProperty("reason")] public string Reason { get; set; }
         /// <summary>

@@ -101,6 +101,7 @@ words! {
         WrongShard = "wrong_shard",
         TooLarge = "too_large",
         FutureTime = "future_time",
+        ReadOnly = "read_only",
     }
 }
 
@@ -513,6 +514,8 @@ pub struct ListedBoard {
     pub movement: bool,
     /// `kind`.
     pub kind: BoardKind,
+    /// `read_only`.
+    pub read_only: ReadOnly,
     /// Entries of the board, by window: of `all`, or if the board does not have it of the current instance
     /// of its first window. With the parameter `window`: of that one. Empty if there is no such instance.
     pub totals: BoardTotals,
@@ -601,6 +604,8 @@ pub struct Board {
     pub movement: bool,
     /// `kind`.
     pub kind: BoardKind,
+    /// `read_only`.
+    pub read_only: ReadOnly,
     /// Entries of the board, by window: of `all`, or if the board does not have it of the current instance
     /// of its first window. With the parameter `window`: of that one. Empty if there is no such instance.
     pub totals: BoardTotals,
@@ -657,6 +662,8 @@ pub struct DefinedBoard {
     pub movement: bool,
     /// `kind`.
     pub kind: BoardKind,
+    /// `read_only`.
+    pub read_only: ReadOnly,
     /// Entries of the board, by window: of `all`, or if the board does not have it of the current instance
     /// of its first window. With the parameter `window`: of that one. Empty if there is no such instance.
     pub totals: BoardTotals,
@@ -2011,9 +2018,12 @@ pub struct Status {
     /// the limit, it must fall below half of it.
     pub ready: bool,
     /// A shard's stream is full or nearly full or was changed, the stream of rejects is gone, files of a
-    /// shard are damaged, its time is far ahead of the node's clock, or jobs have waited over a minute for
-    /// their board; its `stream` or `damage`, or `/readyz`, says why.
+    /// shard are damaged, its time is far ahead of the node's clock, the node's clock is over a second from
+    /// the NATS server's, or jobs have waited over a minute for their board; its `stream` or `damage`, or
+    /// `/readyz`, says why.
     pub degraded: bool,
+    /// `read_only`.
+    pub read_only: ReadOnly,
     /// Whether a job for a board that does not exist creates it; `--no-auto-create` rejects it.
     pub auto_create: bool,
     /// The name of this node.
@@ -2022,6 +2032,70 @@ pub struct Status {
     pub nodes: Vec<KnownNode>,
     /// `shards`.
     pub shards: Vec<Shard>,
+}
+
+/// It is read-only.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ReadOnly {
+    /// Text without control characters.
+    pub reason: String,
+    /// `since`.
+    pub since: Time,
+}
+
+/// What is to be read-only, and why.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ReadOnlyInput {
+    /// Absent: the service, with all boards, those to come included.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub board: Option<String>,
+    /// `false`: it takes writes again.
+    pub readonly: bool,
+    /// Needed where `readonly` is true. Who is refused is told it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+impl ReadOnlyInput {
+    /// With `readonly` and nothing else.
+    pub fn new(readonly: bool) -> Self {
+        Self { readonly, ..Self::default() }
+    }
+
+    /// Sets `board`.
+    #[must_use]
+    pub fn board(mut self, board: impl Into<String>) -> Self {
+        self.board = Some(board.into());
+        self
+    }
+
+    /// Sets `reason`.
+    #[must_use]
+    pub fn reason(mut self, reason: impl Into<String>) -> Self {
+        self.reason = Some(reason.into());
+        self
+    }
+}
+
+/// Whether it is read-only now.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ReadOnlySet {
+    /// `board`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub board: Option<String>,
+    /// `readonly`.
+    pub readonly: bool,
+    /// `reason`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// `since`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<Time>,
+    /// Names every shard, with a sequence from which on that holds there.
+    pub token: Token,
 }
 
 /// An invalid job.
@@ -2672,6 +2746,29 @@ impl<A> Request<JobsQuery, A> {
     /// jobs each names one board, and the answer shows up to 1,000 entries.
     pub fn windows(mut self, windows: impl Into<String>) -> Self {
         self.query.windows = Some(windows.into());
+        self
+    }
+}
+
+/// What `set_read_only` may be asked with.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct SetReadOnlyQuery {
+    pub(crate) wait: Option<Wait>,
+}
+
+impl Query for SetReadOnlyQuery {
+    fn write(&self, pairs: &mut Pairs) {
+        pairs.put("wait", self.wait.as_ref());
+    }
+}
+
+impl<A> Request<SetReadOnlyQuery, A> {
+    /// `applied`: the answer comes when the write is applied and on disk, and has its outcome. With NATS, a
+    /// write without this parameter is answered 202 as soon as it is stored in the stream; without NATS
+    /// every write waits.
+    pub fn wait(mut self, wait: Wait) -> Self {
+        self.query.wait = Some(wait);
         self
     }
 }

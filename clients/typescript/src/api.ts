@@ -208,6 +208,7 @@ export interface components {
             movement: boolean;
             /** @enum {unknown} */
             kind: "ranking" | "top_k";
+            read_only: components["schemas"]["ReadOnly"];
             /** @description Entries of the board, by window: of `all`, or if the board does not have it of the current instance of its first window. With the parameter `window`: of that one. Empty if there is no such instance. */
             totals: {
                 /** @description Entries of the instance. */
@@ -250,6 +251,7 @@ export interface components {
             movement: boolean;
             /** @enum {unknown} */
             kind: "ranking" | "top_k";
+            read_only: components["schemas"]["ReadOnly"];
             /** @description Entries of the board, by window: of `all`, or if the board does not have it of the current instance of its first window. With the parameter `window`: of that one. Empty if there is no such instance. */
             totals: {
                 /** @description Entries of the instance. */
@@ -319,6 +321,7 @@ export interface components {
             movement: boolean;
             /** @enum {unknown} */
             kind: "ranking" | "top_k";
+            read_only: components["schemas"]["ReadOnly"];
             /** @description Entries of the board, by window: of `all`, or if the board does not have it of the current instance of its first window. With the parameter `window`: of that one. Empty if there is no such instance. */
             totals: {
                 /** @description Entries of the instance. */
@@ -612,7 +615,7 @@ export interface components {
             /** @description What a removal with a `version` has left, and how to remove that: without one. Absent if it has left nothing. */
             detail?: string;
             /** @enum {unknown} */
-            rejected?: "malformed" | "unknown_board" | "bad_member" | "bad_score" | "out_of_range" | "overflow" | "stale_version" | "closed_window" | "wrong_shard" | "too_large" | "future_time";
+            rejected?: "malformed" | "unknown_board" | "bad_member" | "bad_score" | "out_of_range" | "overflow" | "stale_version" | "closed_window" | "wrong_shard" | "too_large" | "future_time" | "read_only";
             /** @enum {unknown} */
             failed?: "overloaded" | "shard_unavailable" | "queue_full" | "commit_unknown" | "commit_failed" | "too_large";
             /** @constant */
@@ -1120,7 +1123,7 @@ export interface components {
              * @description Stable; the same code is `rejected` in the job's result.
              * @enum {unknown}
              */
-            reason: "malformed" | "unknown_board" | "bad_member" | "bad_score" | "out_of_range" | "overflow" | "stale_version" | "closed_window" | "wrong_shard" | "too_large" | "future_time";
+            reason: "malformed" | "unknown_board" | "bad_member" | "bad_score" | "out_of_range" | "overflow" | "stale_version" | "closed_window" | "wrong_shard" | "too_large" | "future_time" | "read_only";
             /** @description What was wrong with this job, for people to read. */
             detail: string;
             /** @description The job as it was sent. A string if that is not JSON, or was cut to 4 KiB. */
@@ -1254,14 +1257,39 @@ export interface components {
             version: string;
             /** @description Every shard that the node owns is live, and its lag is under the limit; after the lag has exceeded the limit, it must fall below half of it. */
             ready: boolean;
-            /** @description A shard's stream is full or nearly full or was changed, the stream of rejects is gone, files of a shard are damaged, its time is far ahead of the node's clock, or jobs have waited over a minute for their board; its `stream` or `damage`, or `/readyz`, says why. */
+            /** @description A shard's stream is full or nearly full or was changed, the stream of rejects is gone, files of a shard are damaged, its time is far ahead of the node's clock, the node's clock is over a second from the NATS server's, or jobs have waited over a minute for their board; its `stream` or `damage`, or `/readyz`, says why. */
             degraded: boolean;
+            read_only: components["schemas"]["ReadOnly"];
             /** @description Whether a job for a board that does not exist creates it; `--no-auto-create` rejects it. */
             auto_create: boolean;
             /** @description The name of this node. */
             node: string;
             nodes: components["schemas"]["KnownNode"][];
             shards: components["schemas"]["Shard"][];
+        };
+        /** @description Why and since when writes are refused with `read_only`; `null` if they are taken. Of a board: also while the service is read-only. */
+        ReadOnly: {
+            /** @description Text without control characters. */
+            reason: string;
+            since: components["schemas"]["Time"];
+        } | null;
+        /** @description What is to be read-only, and why. */
+        ReadOnlyInput: {
+            /** @description Absent: the service, with all boards, those to come included. */
+            board?: components["schemas"]["BoardName"] | null;
+            /** @description `false`: it takes writes again. */
+            readonly: boolean;
+            /** @description Needed where `readonly` is true. Who is refused is told it. */
+            reason?: string | null;
+        };
+        /** @description Whether it is read-only now. */
+        ReadOnlySet: {
+            board: components["schemas"]["BoardName"] | null;
+            readonly: boolean;
+            reason: string | null;
+            since: components["schemas"]["Time"] | null;
+            /** @description Names every shard, with a sequence from which on that holds there. */
+            token: string;
         };
         /** @description An RFC 9457 problem. `code` is stable; `detail` is for people. */
         Problem: {
@@ -1270,14 +1298,14 @@ export interface components {
             title: string;
             status: number;
             /** @enum {unknown} */
-            code: "malformed" | "unknown_board" | "bad_member" | "bad_score" | "out_of_range" | "overflow" | "stale_version" | "closed_window" | "future_time" | "wrong_shard" | "too_large" | "unauthorized" | "invalid_token" | "insufficient_scope" | "forbidden_board" | "forbidden_profile" | "foreign_origin" | "unknown_route" | "method_not_allowed" | "unknown_member" | "unknown_window" | "unknown_position" | "bad_parameter" | "bad_cursor" | "unsupported" | "invalid_definition" | "unknown_shard" | "no_manual_seasons" | "season_conflict" | "too_many_seasons" | "would_drop" | "board_differs" | "too_many_boards" | "body_too_slow" | "unsupported_coding" | "internal" | "overloaded" | "shard_unavailable" | "shard_damaged" | "queue_full" | "commit_unknown" | "commit_failed" | "unknown_snapshot" | "too_many_snapshots" | "snapshot_failed" | "not_ready" | "not_yet_applied";
+            code: "malformed" | "unknown_board" | "bad_member" | "bad_score" | "out_of_range" | "overflow" | "stale_version" | "closed_window" | "future_time" | "read_only" | "wrong_shard" | "too_large" | "unauthorized" | "invalid_token" | "insufficient_scope" | "forbidden_board" | "forbidden_profile" | "foreign_origin" | "unknown_route" | "method_not_allowed" | "unknown_member" | "unknown_window" | "unknown_position" | "bad_parameter" | "bad_cursor" | "unsupported" | "invalid_definition" | "unknown_shard" | "no_manual_seasons" | "season_conflict" | "too_many_seasons" | "would_drop" | "board_differs" | "too_many_boards" | "body_too_slow" | "unsupported_coding" | "internal" | "overloaded" | "shard_unavailable" | "shard_damaged" | "queue_full" | "commit_unknown" | "commit_failed" | "unknown_snapshot" | "too_many_snapshots" | "snapshot_failed" | "not_ready" | "not_yet_applied";
             detail: string;
             /** @description For `POST /v1/jobs`: which jobs are invalid. No job of the request was applied. */
             errors?: {
                 /** @description Its place in the request, counted from 0. */
                 index: number;
                 /** @enum {unknown} */
-                code: "malformed" | "unknown_board" | "bad_member" | "bad_score" | "out_of_range" | "overflow" | "stale_version" | "closed_window" | "wrong_shard" | "too_large" | "future_time";
+                code: "malformed" | "unknown_board" | "bad_member" | "bad_score" | "out_of_range" | "overflow" | "stale_version" | "closed_window" | "wrong_shard" | "too_large" | "future_time" | "read_only";
                 detail: string;
             }[];
             /** @description For `POST /v1/jobs` that failed in part: names the jobs that were stored. Absent if none was. */
@@ -1651,6 +1679,14 @@ export interface components {
              * @example *
              */
             windows?: string;
+        };
+        /** @description What `set_read_only` may be asked with. */
+        SetReadOnlyQuery: {
+            /**
+             * @description `applied`: the answer comes when the write is applied and on disk, and has its outcome. With NATS, a write without this parameter is answered 202 as soon as it is stored in the stream; without NATS every write waits.
+             * @enum {string}
+             */
+            wait?: "applied";
         };
         /** @description What `around` may be asked with. */
         AroundQuery: {
@@ -2232,7 +2268,7 @@ export interface components {
              * @description Only rejects for this reason.
              * @enum {unknown}
              */
-            reason?: "malformed" | "unknown_board" | "bad_member" | "bad_score" | "out_of_range" | "overflow" | "stale_version" | "closed_window" | "wrong_shard" | "too_large" | "future_time";
+            reason?: "malformed" | "unknown_board" | "bad_member" | "bad_score" | "out_of_range" | "overflow" | "stale_version" | "closed_window" | "wrong_shard" | "too_large" | "future_time" | "read_only";
             /** @description Only rejects of this member: those that the erasure of the member reaches. Of what is no readable job, those are listed in which the id stands as a JSON string. */
             member?: components["schemas"]["MemberId"];
             /**
@@ -2318,6 +2354,9 @@ export type Stream = components['schemas']['Stream'];
 export type HiddenList = components['schemas']['HiddenList'];
 export type Ban = components['schemas']['Ban'];
 export type Status = components['schemas']['Status'];
+export type ReadOnly = components['schemas']['ReadOnly'];
+export type ReadOnlyInput = components['schemas']['ReadOnlyInput'];
+export type ReadOnlySet = components['schemas']['ReadOnlySet'];
 export type Problem = components['schemas']['Problem'];
 export type TimeInput = components['schemas']['TimeInput'];
 export type BoardsQuery = components['schemas']['BoardsQuery'];
@@ -2335,6 +2374,7 @@ export type MemberQuery = components['schemas']['MemberQuery'];
 export type DeleteEverywhereQuery = components['schemas']['DeleteEverywhereQuery'];
 export type MemberBoardsQuery = components['schemas']['MemberBoardsQuery'];
 export type JobsQuery = components['schemas']['JobsQuery'];
+export type SetReadOnlyQuery = components['schemas']['SetReadOnlyQuery'];
 export type AroundQuery = components['schemas']['AroundQuery'];
 export type LookupQuery = components['schemas']['LookupQuery'];
 export type TopQuery = components['schemas']['TopQuery'];

@@ -63,7 +63,8 @@ impl Stopped {
 
     /// In the order of their names.
     pub fn boards(&self) -> Vec<BoardName> {
-        self.registry.all().into_iter().map(|(name, _)| name).collect()
+        let named = self.registry.all().into_iter().map(|(name, _)| name);
+        named.filter(|name| !name.is_service()).collect()
     }
 
     fn known(&self, board: &BoardName) -> Result<RegisteredBoard, Failure> {

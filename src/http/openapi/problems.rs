@@ -51,6 +51,12 @@ pub const PROBLEMS: &[ProblemKind] = &[
         &[409],
         "`at` is more than five minutes after the time at which the queue took the job",
     ),
+    kind(
+        "read_only",
+        &[403],
+        "the board or the service is read-only, for the reason that `detail` has, until an operator takes that \
+         back; nothing was written",
+    ),
     kind("wrong_shard", &[409], "the job was published to another shard than its member's"),
     kind(
         "too_large",
@@ -212,6 +218,7 @@ pub const READ: &[(u16, &str)] = &[
 
 /// Problems of any write that reaches its shard's queue.
 pub const WRITE: &[(u16, &str)] = &[
+    (403, "read_only"),
     (422, "bad_parameter"),
     (422, "malformed"),
     (422, "unsupported"),

@@ -15,6 +15,7 @@ const REASONS = [
   "stale_version",
   "closed_window",
   "future_time",
+  "read_only",
   "wrong_shard",
   "too_large",
 ];

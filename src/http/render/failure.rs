@@ -61,6 +61,12 @@ impl From<Failure> for Problem {
                  trim, may safely be sent again",
             ),
             Failure::Board(why) => why.into(),
+            Failure::ReadOnly(None, why) => {
+                Self::read_only(format!("the service is read-only: {}", why.reason))
+            }
+            Failure::ReadOnly(Some(board), why) => {
+                Self::read_only(format!("the board {board} is read-only: {}", why.reason))
+            }
             Failure::TooManyBoards { most, existing, more } => Self::too_many_boards(format!(
                 "the token may create boards until there are {most} of those that it gives access to: there \
                  are {existing}, and this request would create {more} more; drop some boards, or raise the \
@@ -98,6 +104,7 @@ impl From<DefineRefused> for Problem {
             DefineRefused::TooMany => return Self::too_many_boards(why.to_string()),
             DefineRefused::Invalid(why) => return why.into(),
             DefineRefused::Unknown => return Self::unknown_board(),
+            DefineRefused::ReadOnly(_) => return Self::read_only(why.to_string()),
             DefineRefused::Season(SeasonRefused::NoSeasons) => "no_manual_seasons",
             DefineRefused::Season(SeasonRefused::TooMany(_)) => "too_many_seasons",
             DefineRefused::Season(SeasonRefused::Unknown(_)) => return Self::unknown_season(why.to_string()),

@@ -443,7 +443,15 @@ impl Problem {
 
     /// A job that the current state refuses.
     pub fn rejected_job(reject: &Reject) -> Self {
-        Self::new(StatusCode::CONFLICT, reject.code.name(), reject.detail.clone())
+        match reject.code {
+            RejectCode::ReadOnly => Self::read_only(reject.detail.clone()),
+            code => Self::new(StatusCode::CONFLICT, code.name(), reject.detail.clone()),
+        }
+    }
+
+    /// A board, or the service, takes no writes.
+    pub fn read_only(detail: String) -> Self {
+        Self::new(StatusCode::FORBIDDEN, "read_only", detail)
     }
 }
 

@@ -26,6 +26,8 @@ pub struct Change {
     forced: bool,
     /// The jobs that it consists of; empty if the path says it all.
     jobs: Vec<String>,
+    /// What of the body is told: which board it is about, and why.
+    about: Option<Box<(Option<String>, Option<String>)>>,
 }
 
 /// Whose request asks for a change.
@@ -38,7 +40,7 @@ pub struct Author {
 
 impl Change {
     pub fn new(what: &'static str, author: Option<Author>) -> Self {
-        Self { what, author, forced: false, jobs: Vec::new() }
+        Self { what, author, forced: false, jobs: Vec::new(), about: None }
     }
 
     /// The same change, of which more is known by now.
@@ -53,6 +55,12 @@ impl Change {
         self
     }
 
+    /// The same change, of which the body says the board and the reason.
+    pub fn about(mut self, board: Option<&str>, reason: Option<&str>) -> Self {
+        self.about = Some(Box::new((board.map(str::to_owned), reason.map(str::to_owned))));
+        self
+    }
+
     /// Those of the jobs that take entries away, or hide or show them; `None` if no job does. In a box, as
     /// most requests have none.
     ///
@@ -64,7 +72,7 @@ impl Change {
         let author = Some(author()?);
         let jobs = jobs.iter().filter(is_noted).map(text_of).collect();
         let what = "jobs that remove, hide or show entries were sent";
-        Some(Box::new(Self { what, author, forced: false, jobs }))
+        Some(Box::new(Self { what, author, forced: false, jobs, about: None }))
     }
 
     /// Notes what came of it. What was refused before anything was changed is not noted.
@@ -87,12 +95,18 @@ impl Change {
     /// `failed`: why it may have been made in part only.
     fn note(&self, author: &Author, failed: Option<&'static str>) {
         let Author { token, client, method, path } = author;
+        let (board, reason) = self
+            .about
+            .as_deref()
+            .map_or((None, None), |(board, reason)| (board.as_deref(), reason.as_deref()));
         let line = |jobs: Option<String>| {
             tracing::info!(
                 token,
                 client = client.map(tracing::field::display),
                 method = method.as_str(),
                 ?path,
+                board,
+                reason = reason.map(tracing::field::debug),
                 force = self.forced.then_some(true),
                 jobs,
                 failed,

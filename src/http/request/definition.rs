@@ -33,8 +33,18 @@ const FIELDS: [&str; 12] = [
 ];
 /// What answers show of a board beside its definition. It is accepted, so that an answer can be sent back
 /// with what is to change, and changes nothing.
-pub const SHOWN_FIELDS: [&str; 9] =
-    ["board", "totals", "instances", "next_cursors", "planned_seasons", "token", "as_of", "stale", "missing"];
+pub const SHOWN_FIELDS: [&str; 10] = [
+    "board",
+    "read_only",
+    "totals",
+    "instances",
+    "next_cursors",
+    "planned_seasons",
+    "token",
+    "as_of",
+    "stale",
+    "missing",
+];
 const KEY_FIELDS: [&str; 7] = ["name", "order", "type", "min", "max", "below_min", "above_max"];
 const SEASON_FIELDS: [&str; 2] = ["starts", "every"];
 

@@ -1,10 +1,11 @@
 //! Boards: define, look at, drop.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use axum::http::StatusCode;
 
-use crate::board::Definition;
+use crate::board::{Definition, ReadOnly};
 use crate::http::render::fields;
 use crate::http::render::json::Object;
 use crate::http::render::problem::Problem;
@@ -13,6 +14,7 @@ use crate::http::request::call::Call;
 use crate::http::request::definition;
 use crate::http::request::json_body::BATCH_MAX;
 use crate::http::request::params::{Params, board_name};
+use crate::http::resources::read_only;
 use crate::operations::{BoardChanges, DefinedBoard, Failure, Wait};
 use crate::query::{InstancesOfWindow, ListInstances, NoBoard, TotalsOf, WindowChoice};
 use crate::types::BoardName;
@@ -27,9 +29,15 @@ const VERBS: [&str; 2] = [":clear", ":trim"];
 
 /// # Arguments
 /// `total`: the entries of an instance; `None` if the board has no such one.
-fn write_board(object: &mut Object<'_>, name: &str, definition: &Definition, total: Option<(Instance, u64)>) {
+fn write_board(
+    object: &mut Object<'_>,
+    (name, definition): (&str, &Definition),
+    of_service: Option<&Arc<ReadOnly>>,
+    total: Option<(Instance, u64)>,
+) {
     object.text("board", name);
     fields::definition(object, definition);
+    read_only::write(object, of_service.or(definition.read_only.as_ref()).map(|read_only| &**read_only));
     let mut totals = object.object("totals");
     if let Some((instance, total)) = total {
         totals.count(instance.window.name(), total);
@@ -61,9 +69,10 @@ pub async fn get(call: Box<Call>) -> Result<Reply, Problem> {
         NoBoard::Unknown if is_verb => Problem::unknown_board_or_verb(),
         why => call.api.operations.no_board(why).into(),
     })?;
+    let of_service = call.api.operations.read_only();
     let instances: usize = answer.windows.iter().map(|window| window.instances.len()).sum();
     Ok(Reply::sized(600 + 140 * instances, |object| {
-        write_board(object, call.board(), &answer.definition, answer.total);
+        write_board(object, (call.board(), &answer.definition), of_service.as_ref(), answer.total);
         write_instances(object, &answer.windows);
         let planned =
             answer.definition.seasons.as_ref().map(|seasons| seasons.planned(call.api.operations.now()));
@@ -117,10 +126,11 @@ pub async fn list(call: Box<Call>) -> Result<Reply, Problem> {
     let instance = call.instance_asked();
     let (totals, as_of) =
         call.api.operations.read(&call.reading, &TotalsOf { boards: &boards, instance }).await?;
-    Ok(Reply::sized(boards.len() * 240 + 200, |object| {
+    let of_service = call.api.operations.read_only();
+    Ok(Reply::sized(boards.len() * 260 + 200, |object| {
         object.array("boards", boards.iter().zip(&totals), |out, ((name, known), total)| {
             let mut object = Object::begin(out);
-            write_board(&mut object, name.as_str(), &known.definition, *total);
+            write_board(&mut object, (name.as_str(), &known.definition), of_service.as_ref(), *total);
             object.end();
         });
         object.or_null("next_cursor", next.as_ref().map(BoardName::as_str), Object::text);
@@ -143,8 +153,9 @@ pub async fn put(call: Box<Call>) -> Result<Reply, Problem> {
     let define = move |boards: BoardChanges| boards.define(named, patch, may_drop, grant);
     let defined = call.api.operations.change_boards(define, noted).await?;
     let DefinedBoard { board, total, as_of, missing } = defined;
+    let of_service = call.api.operations.read_only();
     let reply = Reply::object(|object| {
-        write_board(object, name.as_str(), &board.definition, total);
+        write_board(object, (name.as_str(), &board.definition), of_service.as_ref(), total);
         object.plain("token", &board.token);
         call.reading.note_missing(&missing);
         call.write_answer_end(object, &as_of);

@@ -10,6 +10,7 @@ pub mod live;
 pub mod members;
 pub mod probes;
 pub mod ranks;
+pub mod read_only;
 pub mod rejects;
 pub mod removals;
 pub mod scrapes;

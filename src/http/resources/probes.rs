@@ -57,7 +57,9 @@ fn readiness(api: &Api) -> String {
     let long_waits = with_long_waits(api).map(|shard| {
         format!("shard {shard}: jobs wait long for a board that is not defined; the log names it\n")
     });
-    let problems: Vec<String> = low_on_room.chain(damaged).chain(far_ahead).chain(long_waits).collect();
+    let skew = api.operations.node.clock.skew().map(|skew| format!("this node's clock is {skew}\n"));
+    let of_shards = low_on_room.chain(damaged).chain(far_ahead).chain(long_waits);
+    let problems: Vec<String> = of_shards.chain(skew).collect();
     if problems.is_empty() {
         "ready\n".to_owned()
     } else {

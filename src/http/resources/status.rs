@@ -9,7 +9,7 @@ use crate::http::render::problem::Problem;
 use crate::http::render::reply::Reply;
 use crate::http::request::call::Call;
 use crate::http::request::params::Params;
-use crate::http::resources::known_nodes;
+use crate::http::resources::{known_nodes, read_only};
 use crate::operations::{KnownNode, QueueLevel, QueueRoom};
 use crate::query::ShardHandle;
 use crate::state_lock::Purpose;
@@ -23,8 +23,10 @@ pub async fn get(call: Box<Call>) -> Result<Reply, Problem> {
         let is_degraded = shards_with_troubled_queues(&call.api).next().is_some()
             || damaged(&call.api).next().is_some()
             || far_ahead(&call.api).next().is_some()
-            || with_long_waits(&call.api).next().is_some();
+            || with_long_waits(&call.api).next().is_some()
+            || call.api.operations.node.clock.skew().is_some();
         object.bool("degraded", is_degraded);
+        read_only::write(object, call.api.operations.read_only().as_deref());
         object.bool("auto_create", call.api.operations.registry.creates_boards());
         let others = call.api.operations.other_nodes();
         object.text("node", call.api.operations.this_node.name.as_str());

@@ -13,7 +13,8 @@ use crate::http::openapi::{document, operations as docs, served};
 use crate::http::render::problem::Problem;
 use crate::http::request::call::Call;
 use crate::http::resources::{
-    boards, hidden, jobs, lists, live, members, probes, ranks, rejects, removals, seasons, snapshots, status,
+    boards, hidden, jobs, lists, live, members, probes, ranks, read_only, rejects, removals, seasons,
+    snapshots, status,
 };
 use crate::http::routing::endpoint::Work::{Inline, InlineIfFew, Offloaded};
 use crate::http::routing::router::Router;
@@ -76,7 +77,11 @@ fn routes() -> RouterBuilder {
             delete(MEMBER, "delete_everywhere"),
             Token(Write, EveryBoard), Inline(members::delete_everywhere), docs::delete_everywhere(),
         )
-        .add(post("/v1/jobs", "jobs"), Token(Write, ByHandler), Inline(jobs::post), docs::jobs());
+        .add(post("/v1/jobs", "jobs"), Token(Write, ByHandler), Inline(jobs::post), docs::jobs())
+        .add(
+            post("/v1/readonly", "set_read_only"),
+            Token(Admin, ByHandler), Inline(read_only::post), docs::set_read_only(),
+        );
     routes
         .add(get(ENTRY, "member"), Token(Read, InPath), Inline(members::get), docs::member())
         .add(

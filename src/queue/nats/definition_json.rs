@@ -6,7 +6,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::board::{Beyond, DEFAULT_GRACE_MICROS, Definition, Key, KeyType, Kind, Order, Policy, Ties};
+use std::sync::Arc;
+
+use crate::board::{
+    Beyond, DEFAULT_GRACE_MICROS, Definition, Key, KeyType, Kind, Order, Policy, ReadOnly, Ties,
+};
 use crate::types::Timestamp;
 use crate::window::{Seasons, Series, Window};
 
@@ -39,6 +43,16 @@ pub struct DefinitionJson {
     /// Absent: `ranking`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     kind: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    read_only: Option<ReadOnlyJson>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ReadOnlyJson {
+    reason: String,
+    /// Microseconds since 1970.
+    since: i64,
 }
 
 /// Times are microseconds since 1970.
@@ -60,19 +74,23 @@ struct SeriesJson {
 }
 
 /// The formats of definitions, and so of the commands and records that carry them. Of format 2 are those of
-/// boards that are not plain, which versions of ranktree before windows cannot read.
-pub const DEFINITION_FORMAT_MAX: u32 = 2;
+/// boards that are not plain, which versions of ranktree before windows cannot read. Of format 3 are those of
+/// what is read-only, by which a version that did not know it would take jobs that others refuse.
+pub const DEFINITION_FORMAT_MAX: u32 = 3;
 
 /// The format of a definition: the first version of the format that has all of it.
 pub fn format_of(definition: &Definition) -> u32 {
     let Definition { seasons, grace_micros, entry_ttl_micros, final_until, capacity, .. } = definition;
+    if definition.read_only.is_some() {
+        return DEFINITION_FORMAT_MAX;
+    }
     let is_plain = definition.has_only_all()
         && seasons.is_none()
         && *grace_micros == DEFAULT_GRACE_MICROS
         && entry_ttl_micros.is_none()
         && final_until.is_none()
         && capacity.is_none();
-    if is_plain { 1 } else { DEFINITION_FORMAT_MAX }
+    if is_plain { 1 } else { 2 }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -131,6 +149,10 @@ impl From<&Definition> for DefinitionJson {
             capacity: definition.capacity,
             movement: definition.movement,
             kind: definition.is_top_k().then(|| definition.kind.name().to_owned()),
+            read_only: definition.read_only.as_ref().map(|read_only| ReadOnlyJson {
+                reason: read_only.reason.clone(),
+                since: read_only.since.as_micros(),
+            }),
         }
     }
 }
@@ -196,8 +218,15 @@ impl DefinitionJson {
             Some(name) => [Kind::TopK].into_iter().find(|kind| kind.name() == name)?,
             None => Kind::Ranking,
         };
+        let read_only = match self.read_only {
+            Some(ReadOnlyJson { reason, since }) => {
+                Some(Arc::new(ReadOnly { reason, since: Timestamp::from_micros(since).ok()? }))
+            }
+            None => None,
+        };
         let definition = Definition {
             kind,
+            read_only,
             keys: self.keys.into_iter().map(key).collect::<Option<_>>()?,
             policy: named(&self.policy, &POLICIES)?,
             ties: Ties::ALL.into_iter().find(|ties| ties.name() == self.ties)?,
@@ -246,6 +275,12 @@ mod tests {
             r#","entry_ttl_micros":86400000000"#,
         );
         check(&Definition { capacity: Some(100), ..plain.clone() }, 2, r#","capacity":100"#);
+        let read_only = ReadOnly { reason: "the move".to_owned(), since: at(7) };
+        check(
+            &Definition { read_only: Some(Arc::new(read_only)), ..plain.clone() },
+            3,
+            r#","read_only":{"reason":"the move","since":7}"#,
+        );
         let windows = vec![Window::Day, Window::All];
         check(
             &Definition { windows: windows.clone(), final_until: Some(at(7)), ..plain.clone() },
@@ -299,6 +334,8 @@ mod tests {
             r#","grace_micros":-1"#,
             r#","capacity":0"#,
             r#","final_until":-1"#,
+            r#","read_only":{"reason":"","since":1}"#,
+            r#","read_only":{"reason":"a"}"#,
             r#","movement":true"#,
             r#","windows":["all","day"],"movement":1"#,
             r#","later":1"#,

@@ -26,7 +26,7 @@ pub const COMMAND_HEADER: &str = "Ranktree-Command";
 pub const FORMAT_HEADER: &str = "Ranktree-Format";
 /// The formats of commands that this version reads, from the first one. A command that defines a board has
 /// the format of the definition, and every other one the first.
-const COMMAND_FORMATS: [&str; 2] = ["1", "2"];
+const COMMAND_FORMATS: [&str; 3] = ["1", "2", "3"];
 const DEFINE: &str = "define";
 const DROP: &str = "drop";
 const TRIM: &str = "trim";
@@ -90,9 +90,15 @@ struct TrimJson<'a> {
 
 /// The value of [`FORMAT_HEADER`] for a command.
 pub fn command_format(payload: &Payload) -> &'static str {
-    let [first, second] = COMMAND_FORMATS;
+    let [first, second, third] = COMMAND_FORMATS;
     match payload {
-        Payload::Define { definition, .. } if format_of(definition) > 1 => second,
+        // A version that cannot read it would reject it, and then differ.
+        Payload::Define { board, .. } if board.is_service() => third,
+        Payload::Define { definition, .. } => match format_of(definition) {
+            1 => first,
+            2 => second,
+            _ => third,
+        },
         _ => first,
     }
 }
@@ -190,7 +196,7 @@ fn decode_command(command: &str, bytes: &[u8]) -> Option<Payload> {
         return (1..=MAX_JOBS_PER_MESSAGE).contains(&members.len()).then_some(Payload::Erase { members });
     }
     let json: CommandJson = serde_json::from_slice(bytes).ok()?;
-    let board = BoardName::new(&json.board).ok()?;
+    let board = BoardName::of_decision(&json.board).ok()?;
     let incarnation = Incarnation(json.incarnation);
     let number = Some(RecordNumber(json.number.unwrap_or(json.incarnation)));
     match (command, json.definition) {

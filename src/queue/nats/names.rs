@@ -146,13 +146,13 @@ impl Names {
         }
     }
 
-    /// The board whose subject this is.
+    /// The board whose subject this is, or the service.
     pub fn board_of(&self, subject: &str) -> Option<BoardName> {
         let token = subject.strip_prefix(&self.prefix)?.strip_prefix(".boards.")?;
         if token.starts_with('_') {
             return None;
         }
-        BoardName::new(&percent_decode_str(token).decode_utf8().ok()?).ok()
+        BoardName::of_decision(&percent_decode_str(token).decode_utf8().ok()?).ok()
     }
 }
 
@@ -275,6 +275,8 @@ mod tests {
             assert_eq!(subject.split('.').count(), 3, "{subject}");
             assert_eq!((names.board_of(&subject), names.boards_message_of(&subject)), (Some(name), None));
         }
+        let service = BoardName::service();
+        assert_eq!(names.board_of(&names.board_subject(&service)), Some(service));
         for message in
             [BoardsMessage::Inquiry, BoardsMessage::Fence, BoardsMessage::Confirmation(ShardId(63))]
         {

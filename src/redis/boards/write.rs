@@ -208,6 +208,9 @@ fn outcome_of(result: &JobResult, is_sum: bool) -> Outcome {
         JobResult::Rejected(reject) if is_sum && reject.code == RejectCode::BadScore => {
             Err(Refused::new("ERR resulting score is not a number (NaN)"))
         }
+        JobResult::Rejected(reject) if reject.code == RejectCode::ReadOnly => {
+            Err(Refused::read_only(&reject.detail))
+        }
         JobResult::Rejected(reject) => Err(Refused::new(format!("ERR {}: {}", reject.code, reject.detail))),
         JobResult::Failed(why) => Err(why.clone().into()),
         JobResult::Parked => {

@@ -22,6 +22,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
+use crate::board::ReadOnly;
 use crate::state::bans::Bans;
 use crate::state::boards::{Board, BoardMap};
 use crate::state::dropped::{Dropped, Incarnation};
@@ -56,8 +57,8 @@ pub struct Shard {
     drops_due: BTreeSet<(Timestamp, BoardName)>,
     /// When entries expire.
     expiry: Expiry,
-    /// Trees that are ahead of `applied`; see [`Shard::is_ahead`].
-    ahead: BTreeSet<TreeId>,
+    /// Boards that are ahead of `applied`; see [`Shard::is_ahead`].
+    ahead: BTreeSet<BoardName>,
     /// Boxed for the sake of the map's nodes: see [`BoardMap`].
     trees: BTreeMap<TreeId, Box<WindowTree>>,
     /// Dropped boards, so that a drop that a crash interrupted can be completed, and a late definition is
@@ -166,6 +167,16 @@ impl Shard {
 
     pub fn board_count(&self) -> usize {
         self.boards.board_count()
+    }
+
+    /// Why the service is read-only.
+    pub fn read_only(&self) -> Option<&Arc<ReadOnly>> {
+        self.boards.get(BoardName::service().as_str())?.definition.read_only.as_ref()
+    }
+
+    /// How many boards are read-only, the service included.
+    pub fn read_only_count(&self) -> usize {
+        self.boards.read_only_count()
     }
 
     /// How many instances there are, apart from `all`.
@@ -323,7 +334,9 @@ impl Shard {
         step.bans.iter().for_each(|change| self.bans.apply(change));
         step.versions.iter().for_each(|change| self.versions.apply(change));
         if step.is_ahead {
-            self.ahead.extend(step.changes.iter().map(|change| change.tree));
+            let trees = step.changes.chunk_by(|a, b| a.tree == b.tree).filter_map(|changes| changes.first());
+            let trees = trees.filter_map(|first| self.trees.get(&first.tree));
+            self.ahead.extend(trees.map(|tree| tree.board.board()));
         } else if step.applied.sequence > self.applied.sequence {
             self.ahead.clear();
         }
@@ -346,8 +359,7 @@ impl Shard {
     /// # Arguments
     /// `is_asked`: by the name of a board.
     pub fn is_ahead(&self, is_asked: impl Fn(&BoardName) -> bool) -> bool {
-        let boards = self.ahead.iter().filter_map(|tree| self.trees.get(tree));
-        boards.map(|tree| tree.board.board()).any(|board| is_asked(&board))
+        self.ahead.iter().any(is_asked)
     }
 
     /// A tree is as it was at this sequence, or the sequence is a little too high: whoever has read the tree

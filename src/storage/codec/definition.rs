@@ -9,7 +9,11 @@ use bincode::enc::Encoder;
 use bincode::error::{DecodeError, EncodeError};
 use bincode::{Decode, Encode};
 
-use crate::board::{Beyond, DEFAULT_GRACE_MICROS, Definition, Key, KeyType, Kind, Order, Policy, Ties};
+use std::sync::Arc;
+
+use crate::board::{
+    Beyond, DEFAULT_GRACE_MICROS, Definition, Key, KeyType, Kind, Order, Policy, ReadOnly, Ties,
+};
 use crate::storage::codec::bytes::{Undecodable, undecodable};
 use crate::types::Timestamp;
 use crate::window::{Seasons, Series, Window};
@@ -48,6 +52,8 @@ enum SettingWire {
     TopK,
     /// Microseconds since 1970.
     FinalUntil(i64),
+    /// The reason, and since when.
+    ReadOnly(String, i64),
 }
 
 impl Encode for DefinitionWire {
@@ -135,6 +141,12 @@ fn settings_of(definition: &Definition) -> Vec<SettingWire> {
     settings.extend(definition.movement.then_some(SettingWire::Movement));
     settings.extend(definition.is_top_k().then_some(SettingWire::TopK));
     settings.extend(definition.final_until.map(|until| SettingWire::FinalUntil(until.as_micros())));
+    settings.extend(
+        definition
+            .read_only
+            .as_ref()
+            .map(|read_only| SettingWire::ReadOnly(read_only.reason.clone(), read_only.since.as_micros())),
+    );
     settings
 }
 
@@ -202,6 +214,10 @@ fn set(definition: &mut Definition, setting: &SettingWire) -> Result<(), Undecod
         SettingWire::Movement => definition.movement = true,
         SettingWire::TopK => definition.kind = Kind::TopK,
         SettingWire::FinalUntil(micros) => definition.final_until = Some(time(*micros)?),
+        SettingWire::ReadOnly(reason, since) => {
+            let read_only = ReadOnly { reason: reason.clone(), since: time(*since)? };
+            definition.read_only = Some(Arc::new(read_only));
+        }
     }
     Ok(())
 }
@@ -247,7 +263,8 @@ mod tests {
             ("80", "01 00020202", "a window twice"),
             ("80", "01 0000", "no window"),
             ("80", "01 000100", "the default windows"),
-            ("80", "01 0900", "a setting of a later version"),
+            ("80", "01 0a00", "a setting of a later version"),
+            ("80", "01 09000e", "no reason for being read-only"),
             ("80", "01 0801", "a time before 1970"),
             ("80", "02 0507 07", "a top_k whose policy is set"),
             ("80", "01 0500", "a capacity of nothing"),

@@ -153,7 +153,7 @@ impl Batch<'_> {
                         self.forget_instances(name);
                         self.forget_tree(tree);
                     }
-                    None => self.board_count += usize::from(!name.is_instance()),
+                    None => self.board_count += usize::from(!name.is_instance() && !name.is_service()),
                 }
                 let tree = TreeId(self.next_tree);
                 self.next_tree += 1;
@@ -161,6 +161,7 @@ impl Batch<'_> {
                 tree
             }
         };
+        self.may_be_read_only |= definition.read_only.is_some();
         let board = DefinedBoard { definition: Arc::clone(&definition), tree, incarnation };
         self.put_event(BoardEvent::Define { board: name.clone(), incarnation, number, definition });
         self.boards.insert(name.clone(), Some(board));

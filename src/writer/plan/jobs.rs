@@ -87,6 +87,7 @@ impl Batch<'_> {
         }
         // Before parking: a job's time is compared with its own message's, whenever its board is defined.
         check_time(job, applied.timestamp)?;
+        self.check_writable(job)?;
         if let Some(planned) = self.plan_plain(job, applied) {
             return planned;
         }

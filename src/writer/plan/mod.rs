@@ -56,6 +56,7 @@ mod movement;
 mod parked;
 mod plain;
 mod profiles;
+mod read_only;
 mod top_k;
 mod trim;
 mod windows;
@@ -230,6 +231,8 @@ struct Batch<'a> {
     parked: Vec<(u32, ParkedRecord)>,
     unparked: Vec<(u32, Sequence, u32)>,
     unreadable: Option<String>,
+    /// Whether any board of the shard, or the service, is read-only, or has been within this batch.
+    may_be_read_only: bool,
     /// Whether parked jobs are being replayed, in their order. They must not park behind the rest of their
     /// own line.
     replaying_parked: bool,
@@ -260,6 +263,7 @@ impl Planner<'_> {
         let mut applied = shard.applied;
         let first = applied.sequence.next();
         let (board_count, next_tree) = (shard.board_count(), shard.next_tree().0);
+        let may_be_read_only = shard.read_only_count() > 0;
         let mut batch = Batch {
             planner: self,
             shard,
@@ -311,6 +315,7 @@ impl Planner<'_> {
             parked: Vec::new(),
             unparked: Vec::new(),
             unreadable: None,
+            may_be_read_only,
             replaying_parked: false,
             jobs: 0,
             expired: 0,

@@ -9,6 +9,7 @@
 //! - [`snapshots`]: a snapshot of a node under load is restored to exactly what it states
 //! - [`snapshots_refused`]: half and damaged snapshots are refused, and nothing else is touched
 //! - [`snapshots_killed`]: kill -9 of the client, of the service and of restore leaves nothing half
+//! - [`read_only`]: a service or a board that is read-only refuses writes by every front end
 //! - [`restored_by_root`]: root works in a data directory by its owner's rights, whatever the owner has put
 //!   there
 //! - [`root_below_others`]: the same for every path below a folder of somebody else's; and special files in
@@ -22,6 +23,7 @@ mod dashboards;
 mod deployment;
 mod metrics;
 mod open_files;
+mod read_only;
 mod restored_by_root;
 mod root_below_others;
 mod secrets;

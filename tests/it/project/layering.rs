@@ -97,7 +97,7 @@ const FLOORS: &[&[&str]] = &[
     &["tree", "access", "connections", "window", "traces"],
     &["board", "job"],
     &["wire", "state"],
-    &["state_lock", "applied_sequence"],
+    &["state_lock", "applied_sequence", "message_clock"],
     &["storage"],
     &["writer"],
     // Reads must not need a queue.

@@ -5,6 +5,7 @@ pub mod arena;
 pub mod browser;
 pub mod certificates;
 pub mod client;
+pub mod clock;
 #[cfg(feature = "otlp")]
 pub mod collector;
 pub mod command;

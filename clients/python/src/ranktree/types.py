@@ -15,6 +15,7 @@ Score = Union[int, List[int]]
 Profile = Dict[str, Any]
 Token = str
 AsOf = str
+ReadOnly = Union[ReadOnly, None]
 
 # Fields of answers whose integers are strings beyond 2^53 - 1.
 INTEGER_FIELDS: FrozenSet[str] = frozenset(['max', 'min', 'score'])
@@ -171,6 +172,7 @@ class ListedBoard(TypedDict):
     movement: bool
     """Whether reads of `all` take `movement`."""
     kind: Literal['ranking', 'top_k']
+    read_only: ReadOnly
     totals: ListedBoardTotals
     """Entries of the board, by window: of `all`, or if the board does not have it of the current instance of
     its first window. With the parameter `window`: of that one. Empty if there is no such instance.
@@ -244,6 +246,7 @@ class Board(TypedDict):
     movement: bool
     """Whether reads of `all` take `movement`."""
     kind: Literal['ranking', 'top_k']
+    read_only: ReadOnly
     totals: BoardTotals
     """Entries of the board, by window: of `all`, or if the board does not have it of the current instance of
     its first window. With the parameter `window`: of that one. Empty if there is no such instance.
@@ -311,6 +314,7 @@ class DefinedBoard(TypedDict):
     movement: bool
     """Whether reads of `all` take `movement`."""
     kind: Literal['ranking', 'top_k']
+    read_only: ReadOnly
     totals: DefinedBoardTotals
     """Entries of the board, by window: of `all`, or if the board does not have it of the current instance of
     its first window. With the parameter `window`: of that one. Empty if there is no such instance.
@@ -578,7 +582,7 @@ class JobResult(TypedDict):
     nothing.
     """
     rejected: NotRequired[Literal['malformed', 'unknown_board', 'bad_member', 'bad_score', 'out_of_range',
-        'overflow', 'stale_version', 'closed_window', 'wrong_shard', 'too_large', 'future_time']]
+        'overflow', 'stale_version', 'closed_window', 'wrong_shard', 'too_large', 'future_time', 'read_only']]
     failed: NotRequired[Literal['overloaded', 'shard_unavailable', 'queue_full', 'commit_unknown',
         'commit_failed', 'too_large']]
     waits_for_board: NotRequired[Literal[True]]
@@ -1191,7 +1195,7 @@ class Reject(TypedDict):
     """Its place in the message, counted from 0."""
     rejected_at: str
     reason: Literal['malformed', 'unknown_board', 'bad_member', 'bad_score', 'out_of_range', 'overflow',
-        'stale_version', 'closed_window', 'wrong_shard', 'too_large', 'future_time']
+        'stale_version', 'closed_window', 'wrong_shard', 'too_large', 'future_time', 'read_only']
     """Stable; the same code is `rejected` in the job's result."""
     detail: str
     """What was wrong with this job, for people to read."""
@@ -1361,9 +1365,11 @@ class Status(TypedDict):
     """
     degraded: bool
     """A shard's stream is full or nearly full or was changed, the stream of rejects is gone, files of a shard
-    are damaged, its time is far ahead of the node's clock, or jobs have waited over a minute for their
-    board; its `stream` or `damage`, or `/readyz`, says why.
+    are damaged, its time is far ahead of the node's clock, the node's clock is over a second from the NATS
+    server's, or jobs have waited over a minute for their board; its `stream` or `damage`, or `/readyz`,
+    says why.
     """
+    read_only: ReadOnly
     auto_create: bool
     """Whether a job for a board that does not exist creates it; `--no-auto-create` rejects it."""
     node: str
@@ -1372,12 +1378,39 @@ class Status(TypedDict):
     shards: List[Shard]
 
 
+class ReadOnly(TypedDict):
+    """It is read-only."""
+    reason: str
+    """Text without control characters."""
+    since: str
+
+
+class ReadOnlyInput(TypedDict):
+    """What is to be read-only, and why."""
+    board: NotRequired[Union[BoardName, None]]
+    """Absent: the service, with all boards, those to come included."""
+    readonly: bool
+    """`false`: it takes writes again."""
+    reason: NotRequired[Union[str, None]]
+    """Needed where `readonly` is true. Who is refused is told it."""
+
+
+class ReadOnlySet(TypedDict):
+    """Whether it is read-only now."""
+    board: Union[BoardName, None]
+    readonly: bool
+    reason: Union[str, None]
+    since: Union[str, None]
+    token: str
+    """Names every shard, with a sequence from which on that holds there."""
+
+
 class ProblemError(TypedDict):
     """An invalid job."""
     index: int
     """Its place in the request, counted from 0."""
     code: Literal['malformed', 'unknown_board', 'bad_member', 'bad_score', 'out_of_range', 'overflow',
-        'stale_version', 'closed_window', 'wrong_shard', 'too_large', 'future_time']
+        'stale_version', 'closed_window', 'wrong_shard', 'too_large', 'future_time', 'read_only']
     detail: str
 
 
@@ -1423,12 +1456,12 @@ class Problem(TypedDict):
     title: str
     status: int
     code: Literal['malformed', 'unknown_board', 'bad_member', 'bad_score', 'out_of_range', 'overflow',
-        'stale_version', 'closed_window', 'future_time', 'wrong_shard', 'too_large', 'unauthorized',
-        'invalid_token', 'insufficient_scope', 'forbidden_board', 'forbidden_profile', 'foreign_origin',
-        'unknown_route', 'method_not_allowed', 'unknown_member', 'unknown_window', 'unknown_position',
-        'bad_parameter', 'bad_cursor', 'unsupported', 'invalid_definition', 'unknown_shard',
-        'no_manual_seasons', 'season_conflict', 'too_many_seasons', 'would_drop', 'board_differs',
-        'too_many_boards', 'body_too_slow', 'unsupported_coding', 'internal', 'overloaded',
+        'stale_version', 'closed_window', 'future_time', 'read_only', 'wrong_shard', 'too_large',
+        'unauthorized', 'invalid_token', 'insufficient_scope', 'forbidden_board', 'forbidden_profile',
+        'foreign_origin', 'unknown_route', 'method_not_allowed', 'unknown_member', 'unknown_window',
+        'unknown_position', 'bad_parameter', 'bad_cursor', 'unsupported', 'invalid_definition',
+        'unknown_shard', 'no_manual_seasons', 'season_conflict', 'too_many_seasons', 'would_drop',
+        'board_differs', 'too_many_boards', 'body_too_slow', 'unsupported_coding', 'internal', 'overloaded',
         'shard_unavailable', 'shard_damaged', 'queue_full', 'commit_unknown', 'commit_failed',
         'unknown_snapshot', 'too_many_snapshots', 'snapshot_failed', 'not_ready', 'not_yet_applied']
     detail: str
@@ -1697,6 +1730,15 @@ class JobsQuery(TypedDict, total=False):
     """
 
 
+class SetReadOnlyQuery(TypedDict, total=False):
+    """What `set_read_only` may be asked with."""
+    wait: Union[Literal['applied'], None]
+    """`applied`: the answer comes when the write is applied and on disk, and has its outcome. With NATS, a
+    write without this parameter is answered 202 as soon as it is stored in the stream; without NATS every
+    write waits.
+    """
+
+
 class AroundQuery(Reading, total=False):
     """What `around` may be asked with."""
     with_: Union[Sequence[BoardName], None]
@@ -1909,7 +1951,7 @@ class RejectsQuery(Reading, total=False):
     shard: Union[int, None]
     """Only rejects of this shard."""
     reason: Union[Literal['malformed', 'unknown_board', 'bad_member', 'bad_score', 'out_of_range', 'overflow',
-        'stale_version', 'closed_window', 'wrong_shard', 'too_large', 'future_time'], None]
+        'stale_version', 'closed_window', 'wrong_shard', 'too_large', 'future_time', 'read_only'], None]
     """Only rejects for this reason."""
     member: Union[MemberId, None]
     """Only rejects of this member: those that the erasure of the member reaches. Of what is no readable job,

@@ -13,6 +13,6 @@ pub use boards::{
 };
 pub use entries::{around, live, lookup, member, member_boards, positions, range, top};
 pub use ranks::{count, histogram, percentiles, rank, ranks_of, score};
-pub use service::{docs, healthz, hidden, metrics, openapi, readyz, rejects, status};
+pub use service::{docs, healthz, hidden, metrics, openapi, readyz, rejects, set_read_only, status};
 pub use snapshots::{begin_snapshot, delete_snapshot, snapshot_file};
 pub use writes::{delete_everywhere, delete_member, jobs, put_member};

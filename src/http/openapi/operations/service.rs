@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::http::openapi::doc::Doc;
-use crate::http::openapi::operations::kinds::read;
+use crate::http::openapi::operations::kinds::{read, write};
 use crate::http::openapi::parameters::query;
 use crate::http::openapi::problems::ANY;
 use crate::http::openapi::reference::component;
@@ -77,6 +77,28 @@ pub fn status() -> Doc {
         .answer(200, "Status", "The status.")
         .problems(ANY)
         .problem(422, "bad_parameter")
+}
+
+pub fn set_read_only() -> Doc {
+    write(TAG, "Make the service or a board read-only, or writable again")
+        .describe(
+            "With `readonly` true, writes are refused with 403 `read_only` and the `reason`, until a request with \
+             `readonly` false: those of the board, or without `board` those of all boards, boards to come included. \
+             The same holds on every node, and after a restart. Jobs that come over the stream of NATS are rejected \
+             with `read_only` from the sequence in the `token` on. A request that is sent once more changes \
+             nothing; another reason takes the place of the one before.\n\nA service that is read-only takes \
+             nothing at all: no jobs, definitions, seasons, clears, trims and drops, and no bans and no removals of a \
+             member everywhere. A board that is read-only takes no scores, removals, definitions and seasons, and \
+             is not cleared, trimmed or dropped; `hide` and `show` act on it, and so do removals of a member \
+             everywhere. A definition that changes nothing is answered as ever. What goes by time goes on: seasons \
+             and other windows begin and end, and entries expire. A token that is confined to some boards may \
+             change these alone.",
+        )
+        .body("ReadOnlyInput", true, "What is to be read-only, and why.")
+        .answer(200, "ReadOnlySet", "It is so on every shard.")
+        .problem(403, "forbidden_board")
+        .problem(404, "unknown_board")
+        .problem(504, "not_yet_applied")
 }
 
 pub fn healthz() -> Doc {

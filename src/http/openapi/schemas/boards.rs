@@ -126,6 +126,7 @@ fn definition_fields() -> Value {
                                    "description": "Each instance shows only so many entries, the best ones."})),
         "movement": {"type": "boolean", "description": "Whether reads of `all` take `movement`."},
         "kind": {"enum": ["ranking", "top_k"]},
+        "read_only": component("ReadOnly"),
         "totals": by_window(
             "Entries of the board, by window: of `all`, or if the board does not have it of the current instance of its first window. With the parameter `window`: of that one. Empty if there is no such instance.",
             &count("Entries of the instance.")

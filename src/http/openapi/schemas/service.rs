@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::board::MAX_REASON_BYTES;
 use crate::http::openapi::problems::PROBLEMS;
 use crate::http::openapi::reference::component;
 use crate::http::openapi::schemas::jobs::reject_codes;
@@ -22,6 +23,12 @@ const OF_SOME_ONLY: [&str; 9] = [
     "rejects",
     "checkpoint_sequence",
 ];
+
+/// A reason for being read-only.
+fn reason() -> Value {
+    json!({"type": "string", "minLength": 1, "maxLength": MAX_REASON_BYTES,
+           "description": "Text without control characters."})
+}
 
 #[expect(clippy::too_many_lines, reason = "a list of schemas")]
 pub fn schemas() -> Value {
@@ -101,11 +108,41 @@ pub fn schemas() -> Value {
             json!({
                 "version": {"type": "string"},
                 "ready": {"type": "boolean", "description": "Every shard that the node owns is live, and its lag is under the limit; after the lag has exceeded the limit, it must fall below half of it."},
-                "degraded": {"type": "boolean", "description": "A shard's stream is full or nearly full or was changed, the stream of rejects is gone, files of a shard are damaged, its time is far ahead of the node's clock, or jobs have waited over a minute for their board; its `stream` or `damage`, or `/readyz`, says why."},
+                "degraded": {"type": "boolean", "description": "A shard's stream is full or nearly full or was changed, the stream of rejects is gone, files of a shard are damaged, its time is far ahead of the node's clock, the node's clock is over a second from the NATS server's, or jobs have waited over a minute for their board; its `stream` or `damage`, or `/readyz`, says why."},
+                "read_only": component("ReadOnly"),
                 "auto_create": {"type": "boolean", "description": "Whether a job for a board that does not exist creates it; `--no-auto-create` rejects it."},
                 "node": {"type": "string", "description": "The name of this node."},
                 "nodes": array(component("KnownNode")),
                 "shards": array(component("Shard"))
+            })
+        ),
+        "ReadOnly": {
+            "description": "Why and since when writes are refused with `read_only`; `null` if they are taken. Of a board: also while the service is read-only.",
+            "anyOf": [
+                object("It is read-only.", json!({"reason": reason(), "since": component("Time")})),
+                {"type": "null"}
+            ]
+        },
+        "ReadOnlyInput": {
+            "type": "object", "additionalProperties": false, "required": ["readonly"],
+            "description": "What is to be read-only, and why.",
+            "properties": {
+                "board": {"anyOf": [component("BoardName"), {"type": "null"}],
+                          "description": "Absent: the service, with all boards, those to come included."},
+                "readonly": {"type": "boolean", "description": "`false`: it takes writes again."},
+                "reason": {"anyOf": [reason(), {"type": "null"}],
+                           "description": "Needed where `readonly` is true. Who is refused is told it."}
+            }
+        },
+        "ReadOnlySet": object(
+            "Whether it is read-only now.",
+            json!({
+                "board": {"anyOf": [component("BoardName"), {"type": "null"}]},
+                "readonly": {"type": "boolean"},
+                "reason": {"type": ["string", "null"]},
+                "since": {"anyOf": [component("Time"), {"type": "null"}]},
+                "token": {"type": "string", "pattern": AS_OF_PATTERN,
+                          "description": "Names every shard, with a sequence from which on that holds there."}
             })
         ),
         "Problem": object_with(

@@ -97,7 +97,7 @@ impl BoardsStream {
         let one_counts = self.shards.iter().any(&counts);
         let mut after: Option<BoardName> = None;
         loop {
-            let page = self.registry.page_after(after.as_ref(), LOOKED_AT_ONCE, |_| true);
+            let page = self.registry.decided_after(after.as_ref(), LOOKED_AT_ONCE);
             for (name, known) in &page {
                 let mut holders =
                     self.shards.iter().filter(|shard| holds(shard, name, known.incarnation)).peekable();

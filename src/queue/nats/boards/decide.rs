@@ -170,9 +170,9 @@ impl BoardsStream {
         limit: Option<&BoardLimit>,
     ) -> Result<(bool, Record), BoardRefused> {
         // A board that this node does not know mostly has no record. If it has one, the server refuses
-        // another. No board is made for a season.
-        let is_season = matches!(change, BoardChange::Season(_));
-        let mut last = if is_season || self.held(name).is_some() { self.last(name).await? } else { None };
+        // another. No board is made for a season, or to be read-only.
+        let mut last =
+            if change.needs_board() || self.held(name).is_some() { self.last(name).await? } else { None };
         loop {
             let after = last.as_ref().map_or(0, |last| last.sequence);
             // To wait, and to read and write the stream, takes time, in which a season may begin.
@@ -220,6 +220,8 @@ impl BoardsStream {
         let new = NewRecord { name: name.clone(), record, after };
         let stored = match &begun {
             Some(_) => self.store(new).await?,
+            // It is no board, and is not counted.
+            None if name.is_service() => self.store(new).await?,
             None => self.store_new(new, limit).await?,
         };
         Ok(stored.map(|recorded| {

@@ -211,7 +211,7 @@ impl BoardsStream {
         }
         let mut after: Option<BoardName> = None;
         loop {
-            let boards = self.registry.page_after(after.as_ref(), LOOKED_AT_ONCE, |_| true);
+            let boards = self.registry.decided_after(after.as_ref(), LOOKED_AT_ONCE);
             for (name, known) in &boards {
                 if !self.is_held_only_by_halted(name, known.incarnation) {
                     hold(name, Decision::from(known));

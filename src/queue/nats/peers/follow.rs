@@ -14,7 +14,7 @@ use crate::queue::nats::names::Bucket;
 use crate::queue::nats::peers::entries::{self, UnreadableEntry};
 use crate::queue::nats::peers::known::Received;
 use crate::queue::nats::streams::buckets_config::{floors_config, nodes_config};
-use crate::types::{NodeName, ShardId};
+use crate::types::{NodeName, ShardId, Timestamp};
 
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
 /// How long the server must report that there is no such bucket before it is created again. An operator may
@@ -184,6 +184,14 @@ impl JetStream {
         }
     }
 
+    fn note_stamp(&self, nanos: i128) {
+        let micros = i64::try_from(nanos / 1_000).ok().and_then(|micros| Timestamp::from_micros(micros).ok());
+        let now = Timestamp::from_micros(jiff::Timestamp::now().as_microsecond()).ok();
+        if let Some((stamped, received)) = micros.zip(now) {
+            self.peers.clock.note(stamped, received);
+        }
+    }
+
     async fn follow_once(&self, bucket: &Bucket, reader: &(impl Reader + Sync)) -> Result<(), Lost> {
         let (stream, subjects) = (bucket.stream(), bucket.all_subjects());
         let followed = LastMessages::begin(&self.managing, &stream, subjects, "ranktree: who is there").await;
@@ -199,6 +207,7 @@ impl JetStream {
                     let stored = message.info().map_err(|error| error.to_string())?.published;
                     // What comes once all was read was stored just now.
                     let age = if has_read_all {
+                        self.note_stamp(stored.unix_timestamp_nanos());
                         Duration::ZERO
                     } else {
                         SystemTime::now().duration_since(SystemTime::from(stored)).unwrap_or_default()

@@ -37,6 +37,7 @@ impl PeerGauges {
             let count = by_version.get(version).copied().unwrap_or(0);
             gauge!(names::NODES, &[("version", version.clone())]).set(figure(count));
         }
+        gauge!(names::CLOCK_SKEW_SECONDS).set(peers.clock.skew_seconds());
         let own = (peers.this.name.to_string(), Duration::ZERO);
         let silent = others.iter().map(|node| (node.name.to_string(), node.silent));
         let silent: BTreeMap<_, _> = std::iter::once(own).chain(silent).collect();

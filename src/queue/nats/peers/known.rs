@@ -5,10 +5,12 @@
 //! told by the wall clock and the server's time. Must not know: how the buckets are read (`follow`).
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
+use crate::message_clock::MessageClock;
 use crate::queue::nats::peers::entries::{FloorEntry, NodeEntry, UnreadableEntry};
 use crate::queue::nats::peers::floors::Counts;
 use crate::queue::this_node::ThisNode;
@@ -21,6 +23,8 @@ pub struct Peers {
     pub this: ThisNode,
     /// Identifies this process in its entries.
     pub run: String,
+    /// Learned from when the servers stamp what nodes say of themselves.
+    pub clock: Arc<MessageClock>,
     pub(super) forget_after: Duration,
     pub(super) known: Mutex<Known>,
 }
@@ -123,7 +127,7 @@ pub struct Received<E> {
 
 impl Peers {
     pub fn new(this: ThisNode, run: String, forget_after: Duration) -> Self {
-        Self { this, run, forget_after, known: Mutex::default() }
+        Self { this, run, clock: Arc::default(), forget_after, known: Mutex::default() }
     }
 
     /// Notes a message of the bucket of nodes.

@@ -49,7 +49,15 @@ impl JetStream {
     pub async fn renew_entries(&self, shards: &[NatsShard], mut claim: Option<Claim>) {
         let mut stored: Vec<Option<StoredFloor>> = shards.iter().map(|_| None).collect();
         let (mut log, mut gauges) = (ProblemLog::default(), PeerGauges::default());
+        let mut clock_log = ProblemLog::default();
         loop {
+            if let Some(skew) = self.peers.clock.skew()
+                && clock_log.should_log("skew")
+            {
+                tracing::warn!(
+                    "this machine's clock is {skew}: which instances of windows there are is told by the server's; set the clock that is wrong"
+                );
+            }
             if self.managing.is_up() && *self.prepared.borrow() == Prepared::Ready {
                 let renewed = self.renew(shards, claim).await;
                 claim = renewed.as_ref().ok().copied();

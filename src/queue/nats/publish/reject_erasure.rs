@@ -4,7 +4,7 @@
 //! Every owner of a shard does it by itself, because a reject may have been published by one that had not
 //! applied the removal yet. Must not know: when a removal was applied (`storage::erasures`).
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_nats::jetstream::message::StreamMessage;
 use async_nats::jetstream::stream::{DeleteMessageErrorKind, RawMessageErrorKind};
@@ -28,6 +28,9 @@ struct Published<'a> {
 
 /// How soon after the shard's own rejects it is done.
 const EVERY: Duration = Duration::from_millis(250);
+/// A walk sees the whole stream, for as many removals as have come meanwhile: however long it is and however
+/// often members are removed, it is at rest for this many times as long as it has walked.
+const PAUSE: u32 = 9;
 /// After a failure, such as a missing permission.
 const RETRY: Duration = Duration::from_secs(30);
 
@@ -35,14 +38,17 @@ impl JetStream {
     /// Erases for as long as the service runs.
     pub async fn erase_rejects(&self, shard: &NatsShard) {
         // What was noted before this start may still be to be done.
-        let mut erased = None;
+        let (mut erased, mut walked) = (None, Duration::ZERO);
         loop {
-            tokio::time::sleep(EVERY).await;
+            tokio::time::sleep(EVERY.max(walked * PAUSE)).await;
             let walks = shard.health.get(|health| health.rejects_erased);
             if erased == Some(walks) || !self.managing.is_up() {
                 continue;
             }
-            match self.erase_published(shard).await {
+            let began = Instant::now();
+            let outcome = self.erase_published(shard).await;
+            walked = began.elapsed();
+            match outcome {
                 Ok(()) => erased = Some(walks),
                 Err(error) => {
                     let what = "rejects of removed members could not be deleted from the stream of rejects";

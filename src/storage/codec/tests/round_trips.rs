@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 
-use crate::board::{Beyond, Definition, Key, KeyType, Kind, Order, Policy, Ties};
+use crate::board::{Beyond, Definition, Key, KeyType, Kind, Order, Policy, ReadOnly, Ties};
 use crate::job::RejectCode;
 use crate::state::{
     Applied, BoardEvent, DroppedName, Entry, EntryState, Extra, Incarnation, LogHash, TreeId, Unlisted,
@@ -198,6 +198,7 @@ proptest! {
             (0_i64..=600_000_000_000, prop::option::of(1_000_000_i64..=1 << 50), any::<bool>()),
         final_until in prop::option::of(0_i64..=1 << 52),
         capacity in prop::option::of(1_u64..=1 << 39),
+        read_only in prop::option::of(("[a-zé]{1,128}", 0_i64..=1 << 52)),
     ) {
         let seasons = windows.contains(&Window::Season).then(|| match manual {
             Some(begins) => Seasons::Manual(begins.into_iter().map(time).collect()),
@@ -227,6 +228,7 @@ proptest! {
             final_until: final_until.map(time),
             capacity,
             movement,
+            read_only: read_only.map(|(reason, since)| Arc::new(ReadOnly { reason, since: time(since) })),
         };
         let board = ManifestBoard { definition: Arc::new(definition), ..manifest().boards.remove(0) };
         let manifest = Manifest { boards: vec![board], ..manifest() };
