@@ -10,9 +10,9 @@ use encoding_rs::Encoding;
 use jiff::tz::TimeZone;
 
 use crate::cli::import::ImportError;
-use crate::cli::import::boards::BestEnd;
+use crate::cli::import::best_end::BestEnd;
 use crate::cli::import::read::{
-    AtFormat, ColumnNames, DurationOf, Field, Numbers, Rules, Times, encoding, zone,
+    AtFormat, ColumnNames, DurationOf, Field, Numbers, Place, Rules, Times, encoding, zone,
 };
 
 use crate::config::duration;
@@ -115,11 +115,12 @@ If the service asks for tokens, pass one in --token-file, or in the environment 
 scope write.
 
 Equal scores are ordered by at, the time at which each was reached, or by the board's rule. Rows without at get times in the \
-order of the file, a microsecond apart, so that the first of equal rows leads, however many connections there are.
+order of the file, a microsecond apart, so that the first of equal rows leads, however many connections there are; so do rows of \
+one time, in all files of a call. Rows of Redis have one time.
 
 Ctrl-C ends an import in order: what was read is settled, and the line to go on from is printed, for --from-line. It is \
 printed after a failure, too. An interrupted import can also be run again from the beginning. best has the same result then, and \
-so has set as long as nobody else writes to the board. incr counts a row twice, unless the row has a version; rows with versions that \
+so has set as long as nobody else writes to the board, but for the order of equal scores of rows without a time of their own. incr counts a row twice, unless the row has a version; rows with versions that \
 were applied before are rejected as stale_version, and so is a row that comes after one of its member with a greater version.
 
 Exit status: 0 all rows applied, 1 some rejected, 2 failure, or nothing was sent.";
@@ -232,9 +233,11 @@ pub struct Args {
     #[arg(long = "version", value_name = "N")]
     pub row_version: Option<u64>,
 
-    /// Goes on from this line of the first file, as a stopped import has told
-    #[arg(long, value_name = "LINE", default_value_t = 0, hide_default_value = true)]
-    pub from_line: u64,
+    /// Goes on from this line, as a stopped import has told: of the first file, or, with a number before it
+    /// as in 2:1235, of that one. What is before it is read for its times alone
+    #[arg(long, value_name = "[FILE:]LINE", default_value = "0", hide_default_value = true,
+          value_parser = Place::parse)]
+    pub from_line: Place,
 
     /// Sends rows as they are read, without reading everything once before. Rows that are refused are left
     /// out
@@ -277,9 +280,9 @@ pub struct Args {
     #[arg(long, env = "RANKTREE_IF_ABSENT", action = ArgAction::SetTrue, conflicts_with = "op")]
     pub if_absent: bool,
 
-    /// Reads a field (board, member, score, at, version, meta, meta.x, profile.x) from a column of another
-    /// name; may be repeated. score twice: two keys. NAME is a path with dots in JSON, a number with
-    /// --no-header, and empty for a field that is not to be read
+    /// Reads a field (board, member, score, at, version, op, hidden, meta, meta.x, profile.x) from a column
+    /// of another name; may be repeated. score twice: two keys. NAME is a path with dots in JSON, a number
+    /// with --no-header, and empty for a field that is not to be read
     #[arg(long = "column", value_name = "FIELD=NAME", env = "RANKTREE_COLUMN", value_delimiter = '\n')]
     pub columns: Vec<String>,
 
@@ -474,6 +477,8 @@ mod tests {
             ["--at-format", "%K"],
             ["--at-zone", "Europe/Atlantis"],
             ["--order", "best"],
+            ["--from-line", "0:7"],
+            ["--from-line", "a.csv:7"],
         ] {
             assert!(parse(&bad).is_err(), "{bad:?}");
         }

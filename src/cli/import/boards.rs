@@ -7,7 +7,8 @@ use std::sync::Arc;
 use crate::board::{Key, KeyType};
 use crate::cli::board_line::BoardLine;
 use crate::cli::import::ImportError;
-use crate::cli::import::in_use::InUse;
+use crate::cli::import::best_end::BestEnd;
+use crate::cli::import::in_use::{InUse, other_windows};
 use crate::cli::import::read::{RejectedLine, Row, advice};
 use crate::cli::import::send::{BoardFacts, Connection, KeyFacts};
 use crate::cli::import::tally::Tally;
@@ -17,28 +18,6 @@ use crate::wire::{BoardNames, decode_plain, decode_strictly};
 
 /// A time that is so far after its message's is rejected.
 const FUTURE_MICROS: i64 = 5 * 60 * 1_000_000;
-
-/// Which end of a key is best, as `--order` has it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum BestEnd {
-    /// The lowest leads
-    Asc,
-    /// The highest leads
-    Desc,
-}
-
-impl BestEnd {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Asc => "asc",
-            Self::Desc => "desc",
-        }
-    }
-
-    fn words(order: &str) -> &'static str {
-        if order == "asc" { "lowest" } else { "highest" }
-    }
-}
 
 /// What the command line says about boards.
 #[derive(Debug, Clone, Default)]
@@ -159,6 +138,14 @@ impl<'a> Boards<'a> {
         }
         if !self.making.order.is_empty() {
             return Err(ImportError::OrderOfExport);
+        }
+        let windows = other_windows(line).filter(|_| !making.into_all_windows);
+        if let Some(windows) = windows.filter(|_| !self.known.contains_key(line.board.as_str())) {
+            self.tally.note(&format!(
+                "board {} has the windows {windows}, too: a row of all enters those that are open at its time, with its \
+                 score of all times",
+                line.board
+            ));
         }
         // What was known of it is of before.
         self.last = None;

@@ -22,7 +22,8 @@ pub enum ImportError {
     Read { line: u64, source: io::Error },
     #[error(
         "{0}. Close it, or write a quotation mark that belongs to the text twice, in a quoted cell: \
-         \"5\"\" of it\". Every row before that line was read, and none from there on"
+         \"5\"\" of it\". Where marks are characters, as in many files with tabs, --no-quotes reads them so. Every row \
+         before that line was read, and none from there on"
     )]
     Quotes(BadQuotes),
     #[error(
@@ -76,8 +77,8 @@ pub enum ImportError {
         "--rows-at {path}: the object that is to have it has no field {name:?} with rows in it; it ends at line {line}"
     )]
     NoRowsAt { path: String, name: String, line: u64 },
-    #[error("what is at {} is an object and no array; where its names are the members, --member-from-key reads it", at(.0))]
-    RowsAreObject(String),
+    #[error("what is at {} is an object and no array; where its names are the members, --member-from-key reads it{}", at(.0), .1)]
+    RowsAreObject(String, String),
     #[error("what is at {} is an array, whose rows have no names; leave --member-from-key away", at(.0))]
     RowsAreArray(String),
     #[error("--rows-at and --member-from-key are about JSON, and the file is CSV; leave them away")]
@@ -111,10 +112,17 @@ pub enum ImportError {
         "its first line says that {0:?} is between its cells, and --delimiter says otherwise; leave --delimiter away"
     )]
     SeparatorLine(String),
+    #[error("the header has {0}, which is not UTF-8; {1}")]
+    HeaderEncoding(String, String),
     #[error(
-        "the header has {0}, which is not UTF-8; --encoding says what the file is in, often windows-1252"
+        "line {line} seems to be another header, {found}, whose columns are not those of the first: files were joined. \
+         Import each of them by itself"
     )]
-    HeaderEncoding(String),
+    OtherHeader { line: u64, found: String },
+    #[error(
+        "--from-line goes on in file {given}, and there are {files}; give all files that were given before"
+    )]
+    FromFile { given: usize, files: usize },
     #[error("--skip-lines {lines} leaves nothing: the file has {found} lines")]
     SkippedAll { lines: u64, found: u64 },
     #[error("member {0} has no score behind it; redis-cli --csv ZRANGE KEY 0 -1 WITHSCORES writes both")]
@@ -130,6 +138,11 @@ pub enum ImportError {
         "the log has the key in the databases {0} and {1}; import from the running Redis with --redis, whose URL names one"
     )]
     RedisTwice(String, String),
+    #[error(
+        "--key (RANKTREE_KEY) names a sorted set of a Redis that runs, or in its append-only file, and the file is neither; \
+         leave it away"
+    )]
+    KeyOfNoRedis,
     #[error("the file is an append-only file of Redis; --key names the sorted set to import")]
     RedisKey,
     #[error(
@@ -168,7 +181,7 @@ pub enum ImportError {
     )]
     RepeatedColumn(String),
     #[error(
-        "--column must be FIELD=NAME, where FIELD is board, member, score, at, version, meta, meta.x or profile.x; got {0:?}"
+        "--column must be FIELD=NAME, where FIELD is board, member, score, at, version, op, hidden, meta, meta.x or profile.x; got {0:?}"
     )]
     ColumnArgument(String),
     #[error(
@@ -217,6 +230,11 @@ pub enum ImportError {
          tr '\\r' '\\n' < FILE | ranktree import -"
     )]
     CarriageReturns,
+    #[error(
+        "line {line}: the column {field:?} has times, which are not read as they are written: {why}. Without times, all \
+         rows would count as of now; --column at= leaves them out for that"
+    )]
+    OtherTimes { line: u64, field: String, why: String },
     #[error(
         "--at-format says how times are written, and the file has no times that are read: name their column with --column \
          at=NAME, or leave the option away"

@@ -5,13 +5,25 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
+use crate::cli::board_line::BoardLine;
 use crate::cli::import::ImportError;
 use crate::cli::import::send::{Connection, KeyFacts, OpenInstance};
 use crate::types::{BoardName, Number, Score, Timestamp};
+use crate::window::Window;
 use crate::wire::lenient::number_of;
 
 /// Members that are looked up at once.
 const LOOKED_UP: usize = 1_000;
+
+/// The windows beside `all` of the board of a file with rows of all times. `None`: there are none.
+pub fn other_windows(line: &BoardLine) -> Option<String> {
+    let definition: Value = serde_json::from_str(&line.definition).unwrap_or_default();
+    let windows = definition.get("windows").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let names: Vec<&str> = windows.iter().filter_map(Value::as_str).collect();
+    let others: Vec<&str> = names.iter().filter(|name| **name != Window::All.name()).copied().collect();
+    let has_both = others.len() < names.len() && !others.is_empty();
+    (line.instance.is_none() && has_both).then(|| others.join(", "))
+}
 
 /// Boards that rows of `all` come into, with the instances of theirs that are in use.
 #[derive(Default)]

@@ -9,6 +9,7 @@
 
 mod archive;
 mod args;
+mod best_end;
 mod boards;
 mod clock;
 mod error;
@@ -64,7 +65,7 @@ pub fn run(args: &Args) -> Result<ExitCode, ImportError> {
         key_names,
         rows_only: args.rows_only,
         into_all_windows: args.into_all_windows,
-        goes_on: args.from_line > 1,
+        goes_on: args.from_line > Place::from(1),
         is_dry: args.dry_run,
         if_absent: args.if_absent,
         drops_times: rules.columns.of(&Field::At) == Asked::Off,
@@ -401,6 +402,7 @@ impl Sending<'_, '_> {
                 );
                 tally.add_twice();
             }
+            tally.note_time(&row);
             if row.takes_time && row.job.len() + TIME_BYTES < read::limits::MAX_JOB_BYTES {
                 row.set_time(clock.tick());
             }

@@ -3,8 +3,6 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use clap::Args as _;
-
 use crate::cli::import::args::Args;
 use crate::cli::import::error::ImportError;
 use crate::cli::import::progress::Progress;
@@ -34,7 +32,7 @@ impl Source {
             rules,
             format: args.format,
             encoding: args.encoding,
-            from_line: args.from_line,
+            from: args.from_line,
             key: args.key.clone(),
             at: Timestamp::parse(&now).expect("a clock's time is one"),
         };
@@ -47,7 +45,11 @@ impl Source {
             (Some(_), None) => return Err(ImportError::RedisNeeds),
             (None, _) => {
                 let files = args.files.iter().map(|path| InputFile::find(path));
-                Origin::Files(files.collect::<Result<_, _>>()?)
+                let files: Vec<InputFile> = files.collect::<Result<_, _>>()?;
+                if args.from_line.file >= files.len() {
+                    return Err(ImportError::FromFile { given: args.from_line.file + 1, files: files.len() });
+                }
+                Origin::Files(files)
             }
         };
         Ok(Self { reading, from, bytes_read: Arc::default() })
@@ -107,7 +109,6 @@ impl Source {
         let Origin::Files(files) = &self.from else {
             return format!("{:<14}run the same import again\n", "go on");
         };
-        let settled: Vec<&str> = files.iter().take(place.file).map(|file| file.name.as_str()).collect();
         let name = files.get(place.file).map_or("", |file| file.name.as_str());
         let line = place.line.max(1);
         let caution =
@@ -115,32 +116,22 @@ impl Source {
         format!(
             "{:<14}all rows before line {line} of {name} are settled{caution}: {}\n",
             "go on",
-            command_from(&given_words(), &settled, line)
+            command_from(&given_words(), place)
         )
     }
 }
 
-/// The command line that goes on at a line: what was given, without the files that are settled.
-fn command_from(given: &[String], settled: &[&str], line: u64) -> String {
-    let known = Args::augment_args(clap::Command::new("import"));
-    let takes_value = |word: &str| {
-        let argument = known.get_arguments().find(|argument| {
-            let names =
-                argument.get_long().into_iter().chain(argument.get_all_aliases().into_iter().flatten());
-            word.strip_prefix("--").is_some_and(|word| names.into_iter().any(|name| name == word))
-        });
-        argument.is_some_and(|argument| argument.get_action().takes_values())
-    };
-    let mut settled = settled.iter().peekable();
-    let mut words = vec!["ranktree".to_owned(), "import".to_owned(), format!("--from-line {line}")];
+/// The command line that goes on at a place: what was given, with all files, because rows before it decide
+/// about the order of rows of one time.
+fn command_from(given: &[String], place: Place) -> String {
+    let mut words = vec!["ranktree".to_owned(), "import".to_owned(), format!("--from-line {}", place.told())];
     let mut given = given.iter().skip(1);
     while let Some(word) = given.next() {
-        let value = if takes_value(word) { given.next() } else { None };
-        let is_settled = !word.starts_with("--") && settled.next_if(|file| *file == word).is_some();
-        if is_settled || word == "--from-line" || word.starts_with("--from-line=") {
-            continue;
+        if word == "--from-line" {
+            given.next();
+        } else if !word.starts_with("--from-line=") {
+            words.push(shell_word(word));
         }
-        words.extend([Some(word), value].into_iter().flatten().map(|word| shell_word(word)));
     }
     words.join(" ")
 }
@@ -151,28 +142,26 @@ mod tests {
 
     #[test]
     fn the_line_to_go_on_from_has_the_options_that_were_given() {
-        let go_on = |given: &[&str], settled: &[&str]| {
-            let given: Vec<String> = given.iter().map(|word| (*word).to_owned()).collect();
-            command_from(&given, settled, 7)
-        };
-        assert_eq!(
-            go_on(
-                &["import", "a.csv", "my file.csv", "--column", "score=Best time", "--blank", ""],
-                &["a.csv"]
+        for (given, place, expect) in [
+            (
+                &["import", "a.csv", "my file.csv", "--column", "score=Best time", "--blank", ""][..],
+                "2:7",
+                "a.csv 'my file.csv' --column 'score=Best time' --blank ''",
             ),
-            "ranktree import --from-line 7 'my file.csv' --column 'score=Best time' --blank ''"
-        );
-        assert_eq!(
-            go_on(
+            (
                 &["import", "--from-line", "3", "--rejects", "a.csv", "--to", "http://h:1", "a.csv", "a.csv"],
-                &["a.csv"]
+                "7",
+                "--rejects a.csv --to http://h:1 a.csv a.csv",
             ),
-            "ranktree import --from-line 7 --rejects a.csv --to http://h:1 a.csv",
-            "an option's value is no file"
-        );
-        assert_eq!(
-            go_on(&["import", "--round", "it's.csv", "--from-line=2", "--decimal=,"], &[]),
-            "ranktree import --from-line 7 --round 'it'\\''s.csv' --decimal=,"
-        );
+            (
+                &["import", "--round", "it's.csv", "--from-line=2", "--decimal=,"],
+                "7",
+                "--round 'it'\\''s.csv' --decimal=,",
+            ),
+        ] {
+            let given: Vec<String> = given.iter().map(|word| (*word).to_owned()).collect();
+            let told = command_from(&given, Place::parse(place).expect("a place"));
+            assert_eq!(told, format!("ranktree import --from-line {place} {expect}"));
+        }
     }
 }

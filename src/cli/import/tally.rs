@@ -24,6 +24,10 @@ const LISTED_MAX: usize = 20;
 /// Boards that the summary names.
 const BOARDS_NAMED: usize = 10;
 
+/// Whoever imports once more to give entries their times would take a success for one.
+const TIMES_STAY: &str = "times         stay as they are, too: equal scores keep the times at which they were reached. With those of the \
+    file they come into a board that is new (--board NAME, or DELETE /v1/boards/NAME before)\n";
+
 pub struct Tally {
     progress: Progress,
     rejected_max: Option<u64>,
@@ -33,6 +37,8 @@ pub struct Tally {
     adds_twice: AtomicBool,
     /// Rows are for members who have no entry.
     if_absent: AtomicBool,
+    /// Rows have times of their own.
+    has_times: AtomicBool,
     /// The names of the files, where rows are of files.
     files: Vec<String>,
     // Held for a few additions and, where lines are rejected, a buffered write.
@@ -89,6 +95,7 @@ impl Tally {
             read,
             adds_twice: AtomicBool::new(false),
             if_absent: AtomicBool::new(false),
+            has_times: AtomicBool::new(false),
             files,
             counts: Mutex::new(counts),
         })
@@ -112,6 +119,13 @@ impl Tally {
     /// Rows add to scores, so that sending them twice counts them twice.
     pub fn add_twice(&self) {
         self.adds_twice.store(true, Ordering::Relaxed);
+    }
+
+    /// A row that is sent may have a time of its own.
+    pub fn note_time(&self, row: &Row) {
+        if !row.takes_time && !self.has_times.load(Ordering::Relaxed) && row.job.contains("\"at\":") {
+            self.has_times.store(true, Ordering::Relaxed);
+        }
     }
 
     pub fn adds_twice(&self) -> bool {
@@ -213,10 +227,12 @@ impl Tally {
         }
         let place = |place| self.place(place);
         let if_absent = self.tells_absent();
-        Ok((
-            counts.summary(read, self.progress.elapsed(), (dry_run, if_absent), &place),
-            counts.rejected == 0,
-        ))
+        let mut summary = counts.summary(read, self.progress.elapsed(), (dry_run, if_absent), &place);
+        let is_unchanged = counts.applied > 0 && counts.changed == 0 && !dry_run && !if_absent;
+        if is_unchanged && self.has_times.load(Ordering::Relaxed) {
+            summary += TIMES_STAY;
+        }
+        Ok((summary, counts.rejected == 0))
     }
 }
 

@@ -390,3 +390,25 @@ fn a_sum_below_the_rows_is_no_member_unless_rows_follow() {
         assert_eq!((code == Some(2), said.contains(sum)), (is_refused, is_refused), "{text}: {said}");
     }
 }
+
+#[test]
+fn an_export_of_all_times_tells_that_its_rows_enter_other_windows() {
+    let trap = Trap::new();
+    let keys = r#""keys":[{"name":"score","order":"desc"}],"ties":"first","utc_offset":"+00:00""#;
+    let row = |board: &str| {
+        let at = "2026-11-20T10:00:00Z";
+        format!(
+            r#"{{"board":"{board}","member":"ann","op":"set","score":5,"position":1,"at":"{at}","updated_at":"{at}"}}"#
+        )
+    };
+    for (board, windows, is_told) in [("a", r#"["day","all"]"#, true), ("b", r#"["all"]"#, false)] {
+        let text = format!(
+            "{{\"board\":\"{board}\",\"definition\":{{{keys},\"windows\":{windows}}}}}\n{}\n",
+            row(board)
+        );
+        let (code, said) = trap.import(&text, &[]);
+        assert_eq!(code, Some(0), "{said}");
+        let words = "has the windows day, too: a row of all enters those that are open at its time";
+        assert_eq!(said.matches(words).count(), usize::from(is_told), "{said}");
+    }
+}

@@ -11,6 +11,10 @@ pub enum Field {
     At,
     Version,
     Meta,
+    /// What the row does.
+    Op,
+    /// That its member is not shown.
+    Hidden,
     /// One field of the metadata.
     MetaPart(String),
     /// One field of the member's profile.
@@ -26,6 +30,8 @@ impl Field {
             "at" => Self::At,
             "version" => Self::Version,
             "meta" => Self::Meta,
+            "op" => Self::Op,
+            "hidden" => Self::Hidden,
             _ => {
                 let (object, name) = text.split_once('.')?;
                 let name = Some(name.to_owned()).filter(|name| !name.is_empty())?;
@@ -47,21 +53,67 @@ impl Field {
             Self::At => "at".to_owned(),
             Self::Version => "version".to_owned(),
             Self::Meta => "meta".to_owned(),
+            Self::Op => "op".to_owned(),
+            Self::Hidden => "hidden".to_owned(),
             Self::MetaPart(name) => format!("meta.{name}"),
             Self::ProfilePart(name) => format!("profile.{name}"),
         }
     }
 
-    /// The first of the sample's cells because of which the field is not read unasked. Where most are times,
-    /// they are, and the row of a mistyped one is refused: left out, all would count as of now.
+    /// Whether the field is read unasked of a sample's cells. Where most are times, they are, and the row of
+    /// a mistyped one is refused: left out, all would count as of now.
     ///
     /// # Arguments
     /// `cells`: each with whether it fits.
-    pub fn unfit<T>(&self, cells: impl Iterator<Item = (bool, T)>) -> Option<T> {
-        let (fits, others): (Vec<_>, Vec<_>) = cells.partition(|(fits, _)| *fits);
-        let are_times = *self == Self::At && fits.len() > others.len();
-        others.into_iter().next().map(|(_, cell)| cell).filter(|_| !are_times)
+    pub fn unasked<T>(&self, cells: impl Iterator<Item = (Fits, T)>) -> Unasked<T> {
+        let (mut read, mut times, mut others) = (0, 0, 0);
+        let (mut unfit, mut other_time) = (None, None);
+        for (fits, cell) in cells {
+            match fits {
+                Fits::Yes => read += 1,
+                Fits::OtherTime => {
+                    times += 1;
+                    other_time.get_or_insert(cell);
+                }
+                Fits::No => {
+                    others += 1;
+                    unfit.get_or_insert(cell);
+                }
+            }
+        }
+        let are_times = *self == Self::At && read > times + others;
+        match (other_time, unfit) {
+            _ if are_times => Unasked::Read,
+            (Some(cell), _) if read + times > others => Unasked::OtherTimes(cell),
+            (Some(cell), _) | (None, Some(cell)) => Unasked::LeftOut(cell),
+            (None, None) => Unasked::Read,
+        }
     }
+}
+
+/// Whether a cell could be of a field that nobody asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fits {
+    Yes,
+    No,
+    /// It is a time that is written otherwise than those that are read.
+    OtherTime,
+}
+
+impl From<bool> for Fits {
+    fn from(fits: bool) -> Self {
+        if fits { Self::Yes } else { Self::No }
+    }
+}
+
+/// What becomes of a field that nobody asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unasked<T> {
+    Read,
+    /// Because of this cell.
+    LeftOut(T),
+    /// It has times, such as this one, and an option is to say how they are read.
+    OtherTimes(T),
 }
 
 /// What `--column` says of a field.
@@ -130,5 +182,27 @@ impl ColumnNames {
         let is_part = |field: &Field| matches!(field, Field::MetaPart(_) | Field::ProfilePart(_));
         let parts = self.0.iter().filter(move |(field, name)| is_part(field) && !name.is_empty());
         parts.map(|(field, name)| (field, name.as_str()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_column_of_times_is_read_or_asked_about_and_one_of_something_else_is_left_out() {
+        use Fits::{No, OtherTime, Yes};
+        for (cells, expect) in [
+            (&[][..], Unasked::Read),
+            (&[Yes, Yes, No], Unasked::Read),
+            (&[Yes, Yes, OtherTime], Unasked::Read),
+            (&[Yes, No], Unasked::LeftOut(1)),
+            (&[No, OtherTime, OtherTime], Unasked::OtherTimes(1)),
+            (&[Yes, OtherTime], Unasked::OtherTimes(1)),
+            (&[No, No, OtherTime], Unasked::LeftOut(2)),
+        ] {
+            assert_eq!(Field::At.unasked(cells.iter().copied().zip(0..)), expect, "{cells:?}");
+        }
+        assert_eq!(Field::Version.unasked([(Yes, 0), (Yes, 1), (No, 2)].into_iter()), Unasked::LeftOut(2));
     }
 }

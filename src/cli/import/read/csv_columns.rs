@@ -6,7 +6,8 @@
 use csv::ByteRecord;
 
 use crate::cli::import::ImportError;
-use crate::cli::import::read::column_names::{Asked, Field};
+use crate::cli::import::read::column_names::{Asked, Field, Fits, Unasked};
+use crate::cli::import::read::csv_separators::{SEPARATORS, WITHIN_NAMES, is_aligned, separator_words};
 use crate::cli::import::read::entry::{CellNames, fits_meta, fits_version};
 use crate::cli::import::read::rules::Rules;
 use crate::cli::import::shell_word::shell_word;
@@ -15,18 +16,6 @@ use crate::types::{quoted, shown};
 
 /// Columns that a message names.
 const COLUMNS_NAMED: usize = 20;
-
-/// What programs put between columns, what it is called, and as `--delimiter` has it.
-const SEPARATORS: [(char, &str, &str); 6] = [
-    ('\t', "tabs", "tab"),
-    (';', "semicolons", "\";\""),
-    ('|', "vertical bars", "\"|\""),
-    (',', "commas", "\",\""),
-    (' ', "spaces", "\" \""),
-    (':', "colons", "\":\""),
-];
-/// Those that names and numbers have in them, too, so that each row must have as many.
-const WITHIN_NAMES: [char; 2] = [' ', ':'];
 
 /// The columns of an export that no other file has together.
 const EXPORTED: [&str; 7] = ["board", "member", "score", "rank", "position", "at", "updated_at"];
@@ -135,10 +124,7 @@ impl Header<'_> {
                 if scores.len() > 1 { format!("key {} of the score", key + 1) } else { "score".to_owned() };
             tell(&field, Some(*column), self.why(&Field::Score));
         }
-        let at = self.fitting(&Field::At, &mut left, |text| {
-            // How times are written was said of times that are to be read.
-            !rules.times.is_plain() || rules.times.parse(text).is_ok()
-        })?;
+        let at = self.fitting(&Field::At, &mut left, |text| rules.times.fits(text))?;
         tell("at", at, self.why(&Field::At));
         if at.is_none() && rules.times.format.is_some() {
             return Err(ImportError::NoTimes);
@@ -146,11 +132,12 @@ impl Header<'_> {
         let version = if rules.version.is_some() {
             None
         } else {
-            self.fitting(&Field::Version, &mut left, fits_version)?
+            self.fitting(&Field::Version, &mut left, |text| fits_version(text).into())?
         };
         tell("version", version, self.why(&Field::Version));
         let has_parts = rules.columns.parts().any(|(field, _)| matches!(field, Field::MetaPart(_)));
-        let meta = if has_parts { None } else { self.fitting(&Field::Meta, &mut left, fits_meta)? };
+        let fits = |text: &str| fits_meta(text).into();
+        let meta = if has_parts { None } else { self.fitting(&Field::Meta, &mut left, fits)? };
         tell("meta", meta, self.why(&Field::Meta));
         let mut columns =
             Columns { board, member, scores, at, version, meta, is_exported, ..Columns::default() };
@@ -164,15 +151,14 @@ impl Header<'_> {
             }
         }
         // What these ask for is done or refused, and not passed over.
-        if !rules.no_header {
-            columns.hidden = self.column("hidden")?;
-            tell("hidden", columns.hidden.filter(|_| !is_exported), "its name");
-        }
+        let fits = |_: &str| Fits::Yes;
+        columns.hidden = self.fitting(&Field::Hidden, &mut left, fits)?;
+        tell("hidden", columns.hidden.filter(|_| !is_exported), self.why(&Field::Hidden));
         if is_exported {
             columns.updated_at = self.column("updated_at")?;
-        } else if !rules.no_header {
-            columns.op = self.column("op")?;
-            tell("op", columns.op, "its name");
+        } else {
+            columns.op = self.fitting(&Field::Op, &mut left, fits)?;
+            tell("op", columns.op, self.why(&Field::Op));
         }
         let note = self.note(&columns, &told, &left);
         let names = self.cell_names(&columns);
@@ -217,7 +203,7 @@ impl Header<'_> {
         &self,
         field: &Field,
         left: &mut Vec<String>,
-        fits: impl Fn(&str) -> bool,
+        fits: impl Fn(&str) -> Fits,
     ) -> Result<Option<usize>, ImportError> {
         let name = match self.rules.columns.of(field) {
             Asked::From(name) => {
@@ -228,19 +214,28 @@ impl Header<'_> {
             Asked::No => field.name(),
         };
         let Some(column) = self.column(&name)? else { return Ok(None) };
-        let unfit = field.unfit(self.sample.iter().filter_map(|(line, _, record)| {
+        let found = self.names.get(column).map_or("", String::as_str);
+        let unasked = field.unasked(self.sample.iter().filter_map(|(line, _, record)| {
             let text = String::from_utf8_lossy(record.get(column).unwrap_or_default());
             let text = text.trim();
             let is_blank = text.is_empty() || self.rules.blanks.iter().any(|blank| blank.trim() == text);
-            (!is_blank).then(|| (fits(text), (*line, quoted(text))))
+            (!is_blank).then(|| (fits(text), (*line, text.to_owned())))
         }));
-        let Some((line, text)) = unfit.filter(|_| !self.is_exported) else { return Ok(Some(column)) };
-        let found = self.names.get(column).map_or("", String::as_str);
-        left.push(format!(
-            "{} is not read as {name}, because line {line} has {text}; --column {name}={found} reads it all the same",
-            quoted(found)
-        ));
-        Ok(None)
+        match unasked {
+            Unasked::LeftOut((line, text)) if !self.is_exported => {
+                left.push(format!(
+                    "{} is not read as {name}, because line {line} has {}; --column {name}={found} reads it all the same",
+                    quoted(found),
+                    quoted(&text)
+                ));
+                Ok(None)
+            }
+            Unasked::OtherTimes((line, text)) if !self.is_exported => {
+                let why = self.rules.times.parse(&text).err().unwrap_or_default();
+                Err(ImportError::OtherTimes { line, field: found.to_owned(), why })
+            }
+            _ => Ok(Some(column)),
+        }
     }
 
     /// A column by its name, as it is written, or else whatever its case; or by its number.
@@ -427,31 +422,6 @@ impl Header<'_> {
             meta: name(columns.meta),
         }
     }
-}
-
-/// What is between the quoted cells of a line, if it is not what should be: what it is called, and as
-/// `--delimiter` has it.
-pub fn quoted_separator(line: &str, delimiter: char) -> Option<(&'static str, &'static str)> {
-    let between = |mark: char| line.contains(&format!("\"{mark}\""));
-    if !line.starts_with('"') || between(delimiter) {
-        return None;
-    }
-    let mut others = SEPARATORS.iter().filter(|(mark, _, _)| *mark != delimiter);
-    others.find(|(mark, _, _)| between(*mark)).map(|(_, words, option)| (*words, *option))
-}
-
-/// What a separator is called.
-pub fn separator_words(delimiter: char) -> String {
-    let known = SEPARATORS.iter().find(|(mark, _, _)| *mark == delimiter);
-    known.map_or_else(|| quoted(&delimiter.to_string()), |(_, words, _)| (*words).to_owned())
-}
-
-/// Whether a line has runs of spaces between its words, and no other separator of columns.
-pub fn is_aligned(line: &str) -> bool {
-    let is_other = |c: char| {
-        SEPARATORS.iter().any(|(mark, _, _)| *mark == c && !WITHIN_NAMES.contains(mark) && c != ',')
-    };
-    line.trim().contains("  ") && !line.contains(is_other)
 }
 
 /// A name with one space for whatever is between its words, such as an end of line.

@@ -38,9 +38,48 @@ pub fn is_of_sums(name: &str) -> bool {
     FURTHER_SUMS.contains(&word.to_lowercase().as_str())
 }
 
+/// So many rows that count something make it no chance that one more has their sum.
+const SUMMED_ROWS: u64 = 3;
+
+/// The sum of the scores so far, to know a last row that has it, whatever it is called.
+#[derive(Debug, Default)]
+pub struct Sum {
+    so_far: i128,
+    /// Rows whose score is not 0.
+    rows: u64,
+    /// A score was no whole number, of which sums are not exact.
+    is_unknown: bool,
+}
+
+impl Sum {
+    /// Adds the score of a row; whether it is that of all rows before it.
+    pub fn add(&mut self, score: Option<i64>) -> bool {
+        let Some(score) = score.map(i128::from) else {
+            self.is_unknown = true;
+            return false;
+        };
+        let is_sum = !self.is_unknown && self.rows >= SUMMED_ROWS && self.so_far == score && score != 0;
+        self.so_far += score;
+        self.rows += u64::from(score != 0);
+        is_sum
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_row_with_the_sum_of_all_before_it_is_known() {
+        let sums = |scores: &[Option<i64>]| {
+            let mut sum = Sum::default();
+            scores.iter().map(|score| sum.add(*score)).collect::<Vec<_>>()
+        };
+        assert_eq!(sums(&[Some(5), Some(0), Some(7), Some(1), Some(13)]), [false, false, false, false, true]);
+        assert_eq!(sums(&[Some(1), Some(2), Some(3)]), [false; 3], "of two rows it may be chance");
+        assert_eq!(sums(&[Some(5), Some(7), None, Some(1), Some(13)]), [false; 5]);
+        assert_eq!(sums(&[Some(5), Some(-6), Some(1), Some(0)]), [false; 4]);
+    }
 
     #[test]
     fn sums_are_known_by_their_names_whatever_their_case() {

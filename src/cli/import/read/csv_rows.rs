@@ -2,34 +2,29 @@
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
-use std::io::{BufRead, Read};
+use std::io::BufRead;
 
 use csv::ByteRecord;
 use smallvec::smallvec;
 
 use crate::cli::board_line::BoardLine;
 use crate::cli::import::ImportError;
-use crate::cli::import::read::csv_columns::{
-    Columns, Found, Header, is_aligned, quoted_separator, separator_words,
+use crate::cli::import::read::csv_columns::{Columns, Found, Header};
+use crate::cli::import::read::csv_footer::{Sum, is_of_sums};
+use crate::cli::import::read::csv_head::{
+    SAMPLE_ROWS, check_first, check_separator, has_lone_return, has_row_names, read_ahead, separator_line,
+    skip_lines,
 };
-use crate::cli::import::read::csv_footer::is_of_sums;
 use crate::cli::import::read::csv_names::names_note;
 use crate::cli::import::read::csv_records::{Records, board_line};
-use crate::cli::import::read::entry::{Builder, Built, Cells, KeyCell, row_op, trimmed_name};
-use crate::cli::import::read::limits::MAX_COLUMNS;
+use crate::cli::import::read::encoding::readings;
+use crate::cli::import::read::entry::{Builder, Built, Cells, KeyCell, Shared, row_op, trimmed_name};
 use crate::cli::import::read::numbers::Written;
 use crate::cli::import::read::row::{Followers, Parsed, RejectedLine};
 use crate::cli::import::read::rules::Rules;
-use crate::cli::import::read::slug::Slugs;
 use crate::cli::spreadsheet::unguarded;
 use crate::job::{Op, RejectCode};
 use crate::types::{quoted, shown};
-
-/// The first rows, which decide about columns that nobody asked for: as many as this, and no more bytes.
-const SAMPLE_ROWS: usize = 100;
-const SAMPLE_BYTES: usize = 1024 * 1024;
-/// What programs for spreadsheets write before the header, to say what is between the cells.
-const SEPARATOR_LINE: &[u8] = b"sep=";
 
 /// Reads records as jobs.
 pub struct CsvRows<R> {
@@ -51,6 +46,8 @@ pub struct CsvRows<R> {
     followers: Followers,
     /// Whether names have an apostrophe where a spreadsheet would compute them.
     is_spreadsheet_safe: bool,
+    /// Of the rows so far.
+    sum: Sum,
     note: String,
 }
 
@@ -59,7 +56,7 @@ impl<R: BufRead> CsvRows<R> {
     ///
     /// # Errors
     /// When it cannot be read, or lacks a column that is needed.
-    pub fn open(mut reader: R, rules: &Rules, slugs: Slugs, from_line: u64) -> Result<Self, ImportError> {
+    pub fn open(mut reader: R, rules: &Rules, shared: Shared, from_line: u64) -> Result<Self, ImportError> {
         let mut rules = rules.clone();
         let mut lines_before = skip_lines(&mut reader, rules.skip_lines)?;
         // Whoever writes a line for spreadsheets may write it before or behind that of an export.
@@ -95,7 +92,9 @@ impl<R: BufRead> CsvRows<R> {
         } else {
             let name = |cell: &[u8]| {
                 let name = std::str::from_utf8(cell).map(|name| name.trim().to_owned());
-                name.map_err(|_| ImportError::HeaderEncoding(quoted(&String::from_utf8_lossy(cell))))
+                name.map_err(|_| {
+                    ImportError::HeaderEncoding(quoted(&String::from_utf8_lossy(cell)), readings(cell))
+                })
             };
             records.record.iter().map(name).collect::<Result<_, _>>()?
         };
@@ -129,7 +128,7 @@ impl<R: BufRead> CsvRows<R> {
         if !is_spreadsheet_safe && !columns.is_exported {
             note += &names_note(&ahead, columns.member);
         }
-        let mut builder = Builder::new(rules, names, slugs);
+        let mut builder = Builder::new(rules, names, shared);
         if !builder.rules.durations.is_empty() {
             let cell = |record: &ByteRecord, column: usize| {
                 String::from_utf8_lossy(record.get(column).unwrap_or_default()).trim().to_owned()
@@ -151,6 +150,7 @@ impl<R: BufRead> CsvRows<R> {
             board,
             followers: Followers::new(),
             is_spreadsheet_safe,
+            sum: Sum::default(),
             note,
         })
     }
@@ -272,31 +272,34 @@ impl<R: BufRead> CsvRows<R> {
 
     /// A sum below the rows would be a member, and lead.
     fn unless_footer(&mut self, line: u64, built: Built) -> Result<Built, RejectedLine> {
-        let cell = self.record.get(self.columns.member).unwrap_or_default();
-        let name = std::str::from_utf8(cell).unwrap_or_default().trim();
-        if !matches!(built, Built::Row(..)) || self.columns.is_exported || !is_of_sums(name) {
+        if !matches!(built, Built::Row(..)) || self.columns.is_exported {
             return Ok(built);
         }
+        let has_sum = self.sum.add(self.builder.first_key);
+        let cell = self.record.get(self.columns.member).unwrap_or_default();
+        let name = std::str::from_utf8(cell).unwrap_or_default().trim();
+        let what = match (is_of_sums(name), has_sum) {
+            (true, _) => "in the last row seems to be a sum or the like below the rows",
+            (false, true) => "in the last row has the sum of all rows above it",
+            (false, false) => return Ok(built),
+        };
         let why = format!(
-            "{} in the last row seems to be a sum or the like below the rows: take the line away, as sed '$d' does; a member \
-             who is called so must be further up",
+            "{} {what}: take the line away, and what is below it, or move it further up if it is a member",
             quoted(name)
         );
         if self.is_last() { Err(RejectedLine::new(line, RejectCode::BadMember, why)) } else { Ok(built) }
     }
 
-    /// Whether no row follows that has anything in it.
+    /// Whether no row follows that has a member and a score. Remarks may.
     fn is_last(&mut self) -> bool {
-        let is_empty =
-            |record: &ByteRecord| record.iter().all(|cell| cell.iter().all(u8::is_ascii_whitespace));
-        if self.ahead.iter().any(|(_, _, record)| !is_empty(record)) {
+        if self.ahead.iter().any(|(_, _, record)| self.is_scored(record)) {
             return false;
         }
-        loop {
+        while self.ahead.len() < SAMPLE_ROWS {
             match self.records.read() {
                 Ok(Some(line)) => {
                     let record = self.records.record.clone();
-                    let is_more = !is_empty(&record);
+                    let is_more = self.is_scored(&record);
                     self.ahead.push_back((line, self.records.last_line, record));
                     if is_more {
                         return false;
@@ -307,6 +310,56 @@ impl<R: BufRead> CsvRows<R> {
                     self.records.failure = Some(error);
                     return false;
                 }
+            }
+        }
+        false
+    }
+
+    /// Whether a record has a member, who is no sum, and a score.
+    fn is_scored(&self, record: &ByteRecord) -> bool {
+        let cell =
+            |column: usize| std::str::from_utf8(record.get(column).unwrap_or_default()).unwrap_or_default();
+        let member = trimmed_name(cell(self.columns.member));
+        let score = self.columns.scores.first().map(|column| cell(*column));
+        let is_member = !member.is_empty() && !is_of_sums(member);
+        is_member && score.is_some_and(|score| self.builder.is_number(score))
+    }
+
+    /// Whether the row is a header once more, as where files were joined: `true` if it is the same one.
+    fn is_header(&self, blank: Option<&str>) -> Option<bool> {
+        let cells: Vec<&str> =
+            self.record.iter().map(|cell| std::str::from_utf8(cell).unwrap_or_default().trim()).collect();
+        let is_known = |cell: &&&str| self.header.iter().any(|name| name.eq_ignore_ascii_case(cell));
+        let filled = cells.iter().filter(|cell| !cell.is_empty()).count();
+        let known = cells.iter().filter(|cell| !cell.is_empty()).filter(is_known).count();
+        let is_name = |column: usize| {
+            cells
+                .get(column)
+                .zip(self.header.get(column))
+                .is_some_and(|(cell, name)| name.eq_ignore_ascii_case(cell))
+        };
+        let is_named = is_name(self.columns.member) && blank.is_none();
+        let has_number = cells.iter().any(|cell| cell.parse::<f64>().is_ok());
+        let is_it = filled > 1 && known * 2 >= filled && (known > 1 || known == 1 && is_named) && !has_number;
+        (is_it && !self.builder.rules.no_header).then(|| (0..self.header.len()).all(is_name))
+    }
+
+    /// A row that is left out or refused, unless it says that what follows has other columns.
+    ///
+    /// # Errors
+    /// When it does.
+    fn unless_header(&self, line: u64, parsed: Parsed) -> Result<Parsed, ImportError> {
+        let blank = if let Parsed::Blank(text) = &parsed { Some(text.as_str()) } else { None };
+        match self.is_header(blank) {
+            None => Ok(parsed),
+            Some(true) => Ok(Parsed::Rejected(RejectedLine::new(
+                line,
+                RejectCode::Malformed,
+                "the row is the header once more: files were joined; import them as several, or take the line away",
+            ))),
+            Some(false) => {
+                let cells = self.record.iter().map(String::from_utf8_lossy).collect::<Vec<_>>();
+                Err(ImportError::OtherHeader { line, found: shown(&cells.join(", ")) })
             }
         }
     }
@@ -348,53 +401,12 @@ impl<R: BufRead> CsvRows<R> {
         let (column, cell) = (0..).zip(self.record.iter()).find(bad).unwrap_or_default();
         let name = self.header.get(column).map(String::as_str).unwrap_or_default();
         format!(
-            "column {}: {} is not UTF-8; --encoding says what the file is in, often windows-1252",
+            "column {}: {} is not UTF-8; {}",
             quoted(name),
-            quoted(&String::from_utf8_lossy(cell))
+            quoted(&String::from_utf8_lossy(cell)),
+            readings(cell)
         )
     }
-}
-
-/// Whether each row has its number before what the header names.
-fn has_row_names(ahead: &[(u64, u64, ByteRecord)], columns: usize) -> bool {
-    let has_number = |(number, (_, _, row)): (u64, &(u64, u64, ByteRecord))| {
-        row.len() == columns + 1 && row.get(0) == Some(number.to_string().as_bytes())
-    };
-    !ahead.is_empty() && (1..).zip(ahead).all(has_number)
-}
-
-/// Looks whether the cells of the first line, if they are quoted, have another separator between them.
-fn check_separator(reader: &mut impl BufRead, delimiter: u8, line: u64) -> Result<(), ImportError> {
-    let next = reader.fill_buf().map_err(|source| ImportError::Read { line, source })?;
-    let first = next.split(|byte| *byte == b'\n').next().unwrap_or_default().trim_ascii_end();
-    let first = String::from_utf8_lossy(first);
-    let Some((separator, option)) = quoted_separator(&first, char::from(delimiter)) else { return Ok(()) };
-    let found = format!("the first line is {}", shown(&first));
-    Err(ImportError::Separator { found, given: separator_words(char::from(delimiter)), separator, option })
-}
-
-/// Looks at the first record.
-fn check_first(record: &ByteRecord, delimiter: u8) -> Result<(), ImportError> {
-    if record.len() > MAX_COLUMNS {
-        return Err(ImportError::ManyColumns(record.len()));
-    }
-    if has_lone_return(record) {
-        return Err(ImportError::CarriageReturns);
-    }
-    if delimiter == b' ' {
-        let line = record.iter().map(String::from_utf8_lossy).collect::<Vec<_>>().join(" ");
-        if is_aligned(&line) {
-            return Err(ImportError::Aligned(quoted(&line)));
-        }
-    }
-    Ok(())
-}
-
-/// Whether a carriage return stands elsewhere than at the end of a line.
-fn has_lone_return(record: &ByteRecord) -> bool {
-    let bytes = record.as_slice();
-    let is_lone = |at: usize| bytes.get(at + 1).is_some_and(|next| *next != b'\n');
-    memchr::memchr_iter(b'\r', bytes).any(is_lone)
 }
 
 /// Whether who is in a row is hidden. Spreadsheets write it in capitals, or in their language.
@@ -405,53 +417,9 @@ fn is_true(text: Option<&str>) -> Result<bool, String> {
         return Ok(is("true"));
     }
     Err(format!(
-        "column \"hidden\": must be true, false or empty, as in an export; got {}: take the column away, or call it \
-         otherwise",
+        "column \"hidden\": must be true, false or empty, as in an export; got {}; --column hidden= leaves it out",
         quoted(text)
     ))
-}
-
-/// The records that decide about columns. A failure comes once they are passed on.
-fn read_ahead<R: Read>(
-    records: &mut Records<R>,
-    ahead: &mut Vec<(u64, u64, ByteRecord)>,
-) -> Option<ImportError> {
-    let mut bytes = 0;
-    while ahead.len() < SAMPLE_ROWS && bytes < SAMPLE_BYTES {
-        match records.read() {
-            Ok(Some(line)) => {
-                bytes += records.record.as_slice().len();
-                ahead.push((line, records.last_line, records.record.clone()));
-            }
-            Ok(None) => return None,
-            Err(error) => return Some(error),
-        }
-    }
-    None
-}
-
-/// Passes over so many lines; how many there were.
-fn skip_lines(reader: &mut impl BufRead, lines: u64) -> Result<u64, ImportError> {
-    for line in 1..=lines {
-        let skipped = reader.skip_until(b'\n').map_err(|source| ImportError::Read { line, source })?;
-        if skipped == 0 {
-            return Err(ImportError::SkippedAll { lines, found: line - 1 });
-        }
-    }
-    Ok(lines)
-}
-
-/// Reads the line `sep=;`, if it is the next one.
-fn separator_line(reader: &mut impl BufRead, line: u64) -> Result<Option<u8>, ImportError> {
-    let failed = |source| ImportError::Read { line, source };
-    let next = reader.fill_buf().map_err(failed)?;
-    let is_one = next.get(..4).is_some_and(|start| start.eq_ignore_ascii_case(SEPARATOR_LINE))
-        && matches!(next.get(5), Some(b'\r' | b'\n') | None);
-    let separator = next.get(4).copied().filter(|_| is_one);
-    if separator.is_some() {
-        reader.skip_until(b'\n').map_err(failed)?;
-    }
-    Ok(separator)
 }
 
 impl<R: BufRead> Iterator for CsvRows<R> {
@@ -466,14 +434,23 @@ impl<R: BufRead> Iterator for CsvRows<R> {
         }
         loop {
             return match self.next_record() {
-                Ok(Some(line)) if line < self.from_line => continue,
+                Ok(Some(line)) if line < self.from_line => {
+                    // Which of several rows of one time comes first is counted from the first row on.
+                    if self.columns.at.is_some() {
+                        let _ = self.parse(line);
+                    }
+                    continue;
+                }
                 Ok(Some(line)) => match self.parse(line).and_then(|built| self.unless_footer(line, built)) {
                     Ok(Built::Row(row, followers)) => {
                         self.followers = followers;
                         Some(Ok(Parsed::Row(row)))
                     }
-                    Ok(Built::Blank(blank)) => Some(Ok(Parsed::Blank(blank))),
-                    Err(rejected) => Some(Ok(Parsed::Rejected(self.with_last_line(rejected)))),
+                    Ok(Built::Blank(blank)) => Some(self.unless_header(line, Parsed::Blank(blank))),
+                    Err(rejected) => {
+                        let rejected = self.with_last_line(rejected);
+                        Some(self.unless_header(line, Parsed::Rejected(rejected)))
+                    }
                 },
                 Ok(None) => None,
                 Err(error) => Some(Err(error)),

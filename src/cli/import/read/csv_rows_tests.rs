@@ -1,6 +1,7 @@
 //! Rows of CSV files, good and bad, and what they become.
 
 use super::*;
+use crate::cli::import::read::MAX_COLUMNS;
 use crate::cli::import::read::column_names::ColumnNames;
 use crate::cli::import::read::numbers::Numbers;
 use crate::types::BoardName;
@@ -8,7 +9,7 @@ use crate::types::BoardName;
 fn open(text: &str, columns: &[&str], rules: Rules) -> Result<Vec<Parsed>, ImportError> {
     let columns: Vec<_> = columns.iter().map(ToString::to_string).collect();
     let rules = Rules { columns: ColumnNames::from_arguments(&columns)?, ..rules };
-    CsvRows::open(text.as_bytes(), &rules, Slugs::default(), 0)?.collect()
+    CsvRows::open(text.as_bytes(), &rules, Shared::default(), 0)?.collect()
 }
 
 fn defaults(board: Option<&str>, op: Option<Op>) -> Rules {
@@ -190,7 +191,7 @@ fn a_quotation_mark_that_is_not_closed_ends_the_import() {
 fn the_rows_before_a_bad_quotation_mark_are_read() {
     let text = "board,member,score\nb,m,1\nb,n,\"2\nb,o,3\n";
     let mut rows =
-        CsvRows::open(text.as_bytes(), &Rules::default(), Slugs::default(), 0).expect("the header is good");
+        CsvRows::open(text.as_bytes(), &Rules::default(), Shared::default(), 0).expect("the header is good");
     let first = rows.next().expect("a row").expect("it is whole");
     assert!(matches!(first, Parsed::Row(row) if row.place.line == 2));
     assert!(matches!(rows.next(), Some(Err(ImportError::Quotes(_)))));
@@ -208,13 +209,13 @@ fn a_rejected_row_says_which_lines_it_has() {
 #[test]
 fn a_row_that_is_not_utf_8_is_rejected() {
     let text = b"board,member,score\nb,\xff,1\nb,m,1\n".as_slice();
-    let rows = CsvRows::open(text, &Rules::default(), Slugs::default(), 0).expect("the header is good");
+    let rows = CsvRows::open(text, &Rules::default(), Shared::default(), 0).expect("the header is good");
     let parsed: Vec<Parsed> = rows.collect::<Result<_, _>>().expect("readable");
     let [Parsed::Rejected(first), Parsed::Row(_)] = parsed.as_slice() else { panic!("{parsed:?}") };
     let expect = "column \"member\": \"\u{fffd}\" is not UTF-8; --encoding says what the file is in";
     assert!(first.place.line == 2 && first.detail.starts_with(expect), "{first:?}");
     let header =
-        CsvRows::open(b"board,Gr\xf6\xdfe\n".as_slice(), &Rules::default(), Slugs::default(), 0).err();
+        CsvRows::open(b"board,Gr\xf6\xdfe\n".as_slice(), &Rules::default(), Shared::default(), 0).err();
     assert!(header.expect("not UTF-8").to_string().contains("--encoding"));
 }
 
@@ -283,7 +284,7 @@ fn what_is_read_is_told_with_why_and_columns_that_do_not_fit_are_not_read() {
         let columns: Vec<_> = columns.iter().map(ToString::to_string).collect();
         let columns = ColumnNames::from_arguments(&columns).expect("well-formed");
         let rules = Rules { columns, ..Rules::default() };
-        CsvRows::open(text.as_bytes(), &rules, Slugs::default(), 0)
+        CsvRows::open(text.as_bytes(), &rules, Shared::default(), 0)
             .expect("the header is good")
             .note()
             .to_owned()
@@ -432,7 +433,7 @@ fn an_export_is_not_multiplied_again() {
 fn rows_before_the_line_to_go_on_from_are_passed_over() {
     let text = "board,member,score\nb,a,1\nb,b,2\nb,c,3\n";
     let rows =
-        CsvRows::open(text.as_bytes(), &Rules::default(), Slugs::default(), 4).expect("the header is good");
+        CsvRows::open(text.as_bytes(), &Rules::default(), Shared::default(), 4).expect("the header is good");
     let lines: Vec<_> =
         told(rows.collect::<Result<_, _>>().expect("readable")).into_iter().map(|(line, _)| line).collect();
     assert_eq!(lines, [4]);

@@ -29,9 +29,14 @@ pub enum BadQuotes {
     ClosedLate { opened: u64, closed: u64 },
     #[error(
         "line {line}: more characters follow the quotation mark that closes a cell here. Marks within such a cell \
-         are doubled, as in \"say \"\"hi\"\"\"; --no-quotes reads all marks as characters"
+         are doubled, as in \"say \"\"hi\"\"\""
     )]
     Glued { line: u64 },
+    #[error(
+        "line {line}: a backslash stands before a quotation mark within a cell, as R and some databases write them: \
+         sed 's/\\\\\"/\"\"/g' FILE | ranktree import - doubles such marks"
+    )]
+    Escaped { line: u64 },
 }
 
 /// Why a file is read no further.
@@ -70,6 +75,9 @@ pub struct CheckedText<R> {
     /// The line of the last cell's quotation mark, and its bytes so far.
     opened: u64,
     cell_bytes: usize,
+    /// The last byte was a backslash, and one was before the last mark.
+    is_backslash: bool,
+    is_escaped: bool,
     /// The line that the row of the next byte begins on, its bytes so far, and the delimiters between its
     /// cells.
     /// Of rows that are passed at once, only the last one is counted: what is before it is a buffer at most.
@@ -94,6 +102,8 @@ impl<R> CheckedText<R> {
             line,
             opened: line,
             cell_bytes: 0,
+            is_backslash: false,
+            is_escaped: false,
             row: line,
             row_bytes,
             commas,
@@ -134,7 +144,10 @@ impl<R> CheckedText<R> {
         let opened = self.opened;
         let is_quoted = self.place == Place::QuotedCell;
         self.place = match (self.place, byte) {
-            (Place::QuotedCell, b'"') => Place::AfterQuote,
+            (Place::QuotedCell, b'"') => {
+                self.is_escaped = self.is_backslash;
+                Place::AfterQuote
+            }
             (Place::QuotedCell, _) | (Place::AfterQuote, b'"') => {
                 self.cell_bytes += 1;
                 if self.cell_bytes > MAX_JOB_BYTES {
@@ -149,12 +162,14 @@ impl<R> CheckedText<R> {
                 Place::QuotedCell
             }
             (Place::AfterQuote | Place::AfterCell, byte) if byte.is_ascii_whitespace() => Place::AfterCell,
+            (Place::AfterQuote, _) if self.is_escaped => return Some(BadQuotes::Escaped { line: self.line }),
             (Place::AfterQuote | Place::AfterCell, _) if opened < self.line => {
                 return Some(BadQuotes::ClosedLate { opened, closed: self.line });
             }
             (Place::AfterQuote | Place::AfterCell, _) => return Some(BadQuotes::Glued { line: self.line }),
             _ => Place::PlainCell,
         };
+        self.is_backslash = byte == b'\\';
         self.line += u64::from(byte == b'\n');
         self.row_bytes += 1;
         self.commas += usize::from(byte == self.delimiter && !is_quoted);
@@ -265,14 +280,10 @@ mod tests {
 
     #[test]
     fn characters_behind_a_closed_cell_are_found_with_their_line() {
-        for (bad, line) in [
-            ("\"a\"b,1\n", 1),
-            ("a,b\n\"Joe \\\"Ace\\\" Roe\",5\n", 2),
-            ("a,b\nx,\"Big\" Joe\n", 2),
-            ("\"q\"r\"s\",5\n", 1),
-        ] {
+        for (bad, line) in [("\"a\"b,1\n", 1), ("a,b\nx,\"Big\" Joe\n", 2), ("\"q\"r\"s\",5\n", 1)] {
             check(bad, Some(BadQuotes::Glued { line }));
         }
+        check("a,b\n\"Joe \\\"Ace\\\" Roe\",5\n", Some(BadQuotes::Escaped { line: 2 }));
         let plain = "a,b\n\"Big\" Joe,1\n";
         let mut checked = CheckedText::new(plain.as_bytes(), b',', false, 0);
         let mut read = String::new();

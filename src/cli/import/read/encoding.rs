@@ -5,12 +5,19 @@
 
 use std::io::{self, Read};
 
-use encoding_rs::{Decoder, DecoderResult, Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252};
+use encoding_rs::{
+    Decoder, DecoderResult, Encoding, GB18030, MACINTOSH, SHIFT_JIS, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1250,
+    WINDOWS_1251, WINDOWS_1252,
+};
 use thiserror::Error;
+
+use crate::types::quoted;
 
 const BUFFER_BYTES: usize = 64 * 1024;
 /// The most bytes that a decoder writes for the last of its input.
 const LAST_BYTES: usize = 64;
+/// What is shown of a text on each side of its first bytes that are no UTF-8.
+const READING_BYTES: usize = 24;
 
 /// Reads `--encoding`: a label of the WHATWG's list, such as `windows-1252`, `latin1`, `utf-16le`.
 ///
@@ -33,6 +40,37 @@ pub fn ungarbled(text: &str) -> Option<String> {
     let (bytes, _, has_others) = WINDOWS_1252.encode(text);
     let meant = String::from_utf8(bytes.into_owned()).ok().filter(|_| !has_others)?;
     (!meant.is_ascii()).then_some(meant)
+}
+
+/// What is around the first bytes of a text that are no UTF-8, as encodings in use would read it, for whoever
+/// knows how it should read.
+pub fn readings(bytes: &[u8]) -> String {
+    let bad = std::str::from_utf8(bytes).err().map_or(0, |error| error.valid_up_to());
+    let is_end = |byte: &u8| b",;\t\"\r\n".contains(byte);
+    let (before, behind) = bytes.split_at_checked(bad).unwrap_or_default();
+    let begin = before.iter().rposition(is_end).map_or(0, |at| at + 1).max(bad.saturating_sub(READING_BYTES));
+    let end = bad + behind.iter().position(is_end).unwrap_or(behind.len()).min(READING_BYTES);
+    let part = bytes.get(begin..end).unwrap_or_default();
+    // Letters of most languages in Latin script stand between others of ASCII.
+    let has_pairs = part.windows(2).any(|pair| pair.iter().all(|byte| !byte.is_ascii()));
+    let encodings = if has_pairs {
+        [WINDOWS_1251, SHIFT_JIS, GB18030, WINDOWS_1252]
+    } else {
+        [WINDOWS_1252, MACINTOSH, WINDOWS_1250, WINDOWS_1251]
+    };
+    let mut known: Vec<String> = Vec::new();
+    let mut told = Vec::new();
+    for encoding in encodings {
+        let (text, has_errors) = encoding.decode_without_bom_handling(part);
+        let is_text =
+            !has_errors && !text.contains(|c: char| c.is_control() || ('\u{e000}'..='\u{f8ff}').contains(&c));
+        if is_text && !known.iter().any(|other| *other == text) {
+            known.push(text.to_string());
+            told.push(format!("{} as {}", quoted(&text), encoding.name()));
+        }
+    }
+    let how = if told.is_empty() { String::new() } else { format!(", by how it reads: {}", told.join(", ")) };
+    format!("--encoding says what the file is in{how}")
 }
 
 /// What a file is in, and how many bytes of its beginning say so.
@@ -278,6 +316,25 @@ mod tests {
         );
         // Two characters of GBK that are UTF-8 as well, beside some that are not.
         assert_eq!(read(b"\xc1\xaa\xcd\xa8\n\xc4\xe3", "gbk").as_deref(), Ok("联通\n你"));
+    }
+
+    #[test]
+    fn a_name_is_shown_as_encodings_would_read_it() {
+        for (bytes, expect) in [
+            (
+                &b"x,Alexander Skarsg\x8crd,5"[..],
+                "by how it reads: \"Alexander SkarsgŒrd\" as windows-1252, \"Alexander Skarsgård\" as macintosh",
+            ),
+            (b"Jos\xe9", "\"José\" as windows-1252, \"JosÈ\" as macintosh"),
+            (b"\xc0\xed\xed\xe0", "\"Анна\" as windows-1251"),
+            (b"\x93\xfa\x96{", "\"日本\" as Shift_JIS"),
+        ] {
+            let told = readings(bytes);
+            assert!(
+                told.starts_with("--encoding says what the file is in") && told.contains(expect),
+                "{told}"
+            );
+        }
     }
 
     #[test]

@@ -73,30 +73,38 @@ pub enum Built {
     Blank(String),
 }
 
+/// What rows of all files of one pass share.
+#[derive(Debug, Clone, Default)]
+pub struct Shared {
+    slugs: Slugs,
+    in_turn: InTurn,
+}
+
 /// Makes jobs of rows.
 pub struct Builder {
     pub rules: Rules,
     pub names: CellNames,
-    slugs: Slugs,
+    shared: Shared,
     last_board: LastBoard,
     /// How each key is written.
     numbers: Vec<Numbers>,
     /// Of each key, if it is a duration.
     durations: Vec<Option<Durations>>,
-    in_turn: InTurn,
+    /// Of the last row, if it is a whole number.
+    pub first_key: Option<i64>,
 }
 
 impl Builder {
-    pub fn new(rules: Rules, names: CellNames, slugs: Slugs) -> Self {
+    pub fn new(rules: Rules, names: CellNames, shared: Shared) -> Self {
         let numbers = (0..names.scores.len().max(1)).map(|key| rules.numbers_of(key)).collect();
         Self {
             rules,
             names,
-            slugs,
+            shared,
             last_board: LastBoard::default(),
             numbers,
             durations: Vec::new(),
-            in_turn: InTurn::default(),
+            first_key: None,
         }
     }
 
@@ -112,6 +120,11 @@ impl Builder {
         };
         self.durations = names.iter().zip(samples).zip(&self.numbers).map(of_key).collect();
         self.durations.iter().flatten().map(Durations::note).collect()
+    }
+
+    /// Whether a text could be a score, of which it is the first key.
+    pub fn is_number(&self, text: &str) -> bool {
+        self.numbers.first().is_some_and(|numbers| numbers.number(text, Written::Text).is_ok())
     }
 
     /// # Errors
@@ -157,7 +170,7 @@ impl Builder {
         let is_exported = cells.is_exported;
         let mut at = self.time(line, &self.names.at, cells.at.as_deref(), is_exported)?;
         if !is_exported {
-            at = at.map(|at| self.in_turn.next(at));
+            at = at.map(|at| self.shared.in_turn.next(at));
         }
         let updated_at = self.time(line, "updated_at", cells.updated_at.as_deref(), is_exported)?;
         let version = self.version(line, cells)?;
@@ -222,12 +235,16 @@ impl Builder {
             })?;
             return Ok(self.last_board.share(own));
         }
-        let made = self.slugs.make(own).map_err(|why| malformed(named(column, &why)))?;
+        let made = self.shared.slugs.make(own).map_err(|why| malformed(named(column, &why)))?;
         Ok(self.last_board.share(&made))
     }
 
     /// The score, and why it is none of a board of integers, if so.
-    fn score(&self, line: u64, cells: &Cells<'_>) -> Result<(Option<Score>, Option<Box<str>>), RejectedLine> {
+    fn score(
+        &mut self,
+        line: u64,
+        cells: &Cells<'_>,
+    ) -> Result<(Option<Score>, Option<Box<str>>), RejectedLine> {
         let bad = |why: String| RejectedLine::new(line, RejectCode::BadScore, why);
         let mut no_integer = None;
         let mut keys = SmallVec::<[Number; MAX_KEYS]>::new();
@@ -256,6 +273,7 @@ impl Builder {
                 keys.push(number);
             }
         }
+        self.first_key = keys.first().and_then(|key| key.integer().ok());
         let score = Score::of_numbers(&keys).map_err(|why| bad(format!("{why}; got {}", keys.len())))?;
         Ok((Some(score), no_integer))
     }
@@ -325,7 +343,7 @@ pub fn row_op(name: &str, given: Option<Op>) -> Result<Option<Op>, String> {
         return Ok(found);
     }
     Err(format!(
-        "the row's op is {}, and an operation is one of {}; --op NAME is that of every row, whatever they name",
+        "the row's op is {}, and an operation is one of {}; --op NAME is that of every row, and --column op= leaves it out",
         quoted(name),
         Op::ALL.map(Op::name).join(", ")
     ))

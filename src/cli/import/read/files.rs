@@ -1,20 +1,21 @@
 //! All rows of an import: of its files one after the other, as one way of reading says.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use encoding_rs::Encoding;
 
 use crate::cli::import::read::csv_rows::CsvRows;
+use crate::cli::import::read::entry::Shared;
 use crate::cli::import::read::input::{Input, InputFile};
 use crate::cli::import::read::json_rows::JsonRows;
 use crate::cli::import::read::limits::SNIFFED_BYTES;
 use crate::cli::import::read::redis_cells::{self, RedisCells, is_scan};
 use crate::cli::import::read::redis_entry::RedisEntries;
 use crate::cli::import::read::redis_log::RedisLog;
-use crate::cli::import::read::row::{Parsed, Rows};
+use crate::cli::import::read::row::{Parsed, Place, Rows};
 use crate::cli::import::read::rules::Rules;
-use crate::cli::import::read::slug::Slugs;
 use crate::cli::import::{Format, ImportError};
 use crate::job::Op;
 use crate::types::Timestamp;
@@ -24,8 +25,8 @@ pub struct Reading {
     pub rules: Rules,
     pub format: Option<Format>,
     pub encoding: Option<&'static Encoding>,
-    /// The line of the first file from which rows are read.
-    pub from_line: u64,
+    /// From where on rows are read; of those before it, their times alone.
+    pub from: Place,
     /// Of a sorted set of Redis.
     pub key: Option<String>,
     /// Of rows from Redis.
@@ -54,17 +55,20 @@ impl Reading {
     fn rows(
         &self,
         input: Input,
-        slugs: Slugs,
+        shared: Shared,
         from_line: u64,
         tell: &dyn Fn(&str),
     ) -> Result<Box<dyn Rows>, ImportError> {
         let rules = &self.rules;
+        if self.key.is_some() && input.format != Format::Aof {
+            return Err(ImportError::KeyOfNoRedis);
+        }
         Ok(match input.format {
             Format::Csv => {
                 if !rules.rows_at.is_empty() || rules.member_from_key {
                     return Err(ImportError::JsonOptions);
                 }
-                let rows = CsvRows::open(input.reader, rules, slugs, from_line)?;
+                let rows = CsvRows::open(input.reader, rules, shared, from_line)?;
                 tell(rows.note());
                 Box::new(rows)
             }
@@ -78,7 +82,7 @@ impl Reading {
                 return Err(ImportError::CsvOptions);
             }
             Format::Ndjson => {
-                let rows = JsonRows::open(input.reader, &input.head, rules, slugs, from_line)?;
+                let rows = JsonRows::open(input.reader, &input.head, rules, shared, from_line)?;
                 rows.note().into_iter().for_each(tell);
                 Box::new(rows)
             }
@@ -103,10 +107,12 @@ pub struct FileRows<'a> {
     /// Says what is found out about a file.
     tell: &'a dyn Fn(&str),
     bytes_read: Arc<AtomicU64>,
-    slugs: Slugs,
+    shared: Shared,
     /// The one that is read, and its number.
     rows: Option<Box<dyn Rows>>,
     file: usize,
+    /// A row is behind the place from which rows are read.
+    has_rows: bool,
 }
 
 impl<'a> FileRows<'a> {
@@ -118,12 +124,26 @@ impl<'a> FileRows<'a> {
         bytes_read: Arc<AtomicU64>,
         tell: &'a dyn Fn(&str),
     ) -> Self {
-        Self { reading, files, tell, bytes_read, slugs: Slugs::default(), rows: None, file: 0 }
+        Self {
+            reading,
+            files,
+            tell,
+            bytes_read,
+            shared: Shared::default(),
+            rows: None,
+            file: 0,
+            has_rows: false,
+        }
     }
 
     fn open(&mut self) -> Result<Option<Box<dyn Rows>>, ImportError> {
         let Some(file) = self.files.get_mut(self.file) else { return Ok(None) };
-        let from_line = if self.file == 0 { self.reading.from_line } else { 0 };
+        let from = self.reading.from;
+        let from_line = match self.file.cmp(&from.file) {
+            Ordering::Less => u64::MAX,
+            Ordering::Equal => from.line,
+            Ordering::Greater => 0,
+        };
         let name = file.name.clone();
         let tell = |note: &str| (self.tell)(&format!("{name}: {note}"));
         let mut input = file.open(self.reading.format, self.reading.encoding, &self.bytes_read)?;
@@ -144,7 +164,18 @@ impl<'a> FileRows<'a> {
         if input.format == Format::Aof && is_part {
             return Err(ImportError::PartOfLog);
         }
-        self.reading.rows(input, self.slugs.clone(), from_line, &tell).map(Some)
+        self.reading.rows(input, self.shared.clone(), from_line, &tell).map(Some)
+    }
+
+    /// Says that no row of the file is read, if none is as far behind.
+    fn tell_passed(&self) {
+        let Place { file, line, .. } = self.reading.from;
+        if self.file == file && line > 1 && !self.has_rows {
+            let name = self.files.get(file).map(|file| file.name.as_str()).unwrap_or_default();
+            (self.tell)(&format!(
+                "{name}: no row is on line {line} or behind it (--from-line), so none of it is read"
+            ));
+        }
     }
 
     fn in_file(&self, error: ImportError) -> ImportError {
@@ -174,7 +205,10 @@ impl Iterator for FileRows<'_> {
                 },
             };
             match rows.next() {
-                None => (self.rows, self.file) = (None, self.file + 1),
+                None => {
+                    self.tell_passed();
+                    (self.rows, self.file) = (None, self.file + 1);
+                }
                 Some(Err(error)) => return Some(Err(self.in_file(error))),
                 Some(Ok(mut parsed)) => {
                     let place = match &mut parsed {
@@ -184,7 +218,8 @@ impl Iterator for FileRows<'_> {
                     };
                     place.file = self.file;
                     // Files of text pass over such lines themselves, which is faster.
-                    if self.file > 0 || place.line >= self.reading.from_line {
+                    if *place >= self.reading.from {
+                        self.has_rows = true;
                         return Some(Ok(parsed));
                     }
                 }

@@ -2,7 +2,7 @@
 
 /// What other files have at some place of theirs, what they are, and what writes of them what an import
 /// reads.
-const FOREIGN: [(usize, &[u8], &str, &str); 10] = [
+const FOREIGN: [(usize, &[u8], &str, &str); 12] = [
     (257, b"ustar", "a tar archive", "tar -xOf FILE NAME_OF_ONE_IN_IT | ranktree import -"),
     (
         0,
@@ -10,6 +10,8 @@ const FOREIGN: [(usize, &[u8], &str, &str); 10] = [
         "a database of SQLite",
         "sqlite3 -csv -header FILE 'SELECT member, score FROM TABLE' | ranktree import -",
     ),
+    (0, b"\xff\xfe\0\0", "text in UTF-32", "iconv -f UTF-32 -t UTF-8 FILE | ranktree import -"),
+    (0, b"\0\0\xfe\xff", "text in UTF-32", "iconv -f UTF-32 -t UTF-8 FILE | ranktree import -"),
     (0, b"PAR1\x15", "a Parquet file", "duckdb -csv -c \"SELECT * FROM 'FILE'\" | ranktree import -"),
     (0, b"ARROW1", "a Feather file", "write it as CSV, as by pandas.read_feather(FILE).to_csv(OTHER)"),
     (0, b"\xd0\xcf\x11\xe0", "a document of Office, such as an older spreadsheet (.xls)", "save it as CSV"),
@@ -100,6 +102,8 @@ mod tests {
             (tar.as_slice(), Some("a tar archive")),
             (b"SQLite format 3\0...", Some("a database of SQLite")),
             (b"PAR1\x15...", Some("a Parquet file")),
+            (b"\xff\xfe\0\0m\0\0\0", Some("text in UTF-32")),
+            (b"\xff\xfem\0e\0", None),
             (b"member,score\n", None),
             (b"", None),
         ] {

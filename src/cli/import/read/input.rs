@@ -31,6 +31,10 @@ const PACKED: [(&[u8], &str, &str); 6] = [
 ];
 /// An append-only file whose beginning is a dump.
 const REDIS_DUMP: &[u8] = b"REDIS";
+/// Of a text, at least so many bytes come to each control character.
+const TEXT_PER_CONTROL: usize = 8;
+/// A cell of several lines may have some carriage returns; a file of more has lines that end so.
+const RETURNS_PER_LINE: usize = 4;
 /// Large enough that an import does not wait for reading.
 const BUFFER_BYTES: usize = 256 * 1024;
 
@@ -189,15 +193,24 @@ fn read(
         return Err(NotRead::Not(ImportError::Foreign { what, how }));
     }
     let format = format.unwrap_or_else(|| recognised(&head));
-    if format != Format::Aof && head.contains(&b'\r') && !head.contains(&b'\n') {
+    if format != Format::Aof && has_lines_of_returns(&head) {
         return Err(NotRead::Not(ImportError::CarriageReturns));
     }
-    let is_control = |byte: &u8| byte.is_ascii_control() && !byte.is_ascii_whitespace();
-    if format != Format::Aof && head.iter().any(is_control) {
+    let is_control = |byte: &&u8| byte.is_ascii_control() && !byte.is_ascii_whitespace();
+    let controls = head.iter().filter(is_control).count();
+    // One that somebody has typed is no more than a character, which no name may have.
+    if format != Format::Aof && (head.contains(&0) || controls * TEXT_PER_CONTROL > head.len()) {
         return Err(NotRead::Not(ImportError::Binary));
     }
     let reader: Box<dyn BufRead> = Box::new(Cursor::new(head.clone()).chain(text));
     Ok(Input { reader, format, head })
+}
+
+/// Whether most lines end with a carriage return alone.
+fn has_lines_of_returns(head: &[u8]) -> bool {
+    let is_lone = |at: &usize| head.get(at + 1) != Some(&b'\n');
+    let lone = memchr::memchr_iter(b'\r', head).filter(is_lone).count();
+    lone > RETURNS_PER_LINE * memchr::memchr_iter(b'\n', head).count()
 }
 
 /// The format of a text that begins so.

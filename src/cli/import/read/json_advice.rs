@@ -5,7 +5,7 @@
 
 use serde_json::value::RawValue;
 
-use crate::cli::import::read::json_hint::{hint, within};
+use crate::cli::import::read::json_hint::{by_columns, hint, within};
 use crate::cli::import::read::json_paths::{lookup, scalar};
 use crate::cli::import::read::numbers::Numbers;
 use crate::cli::import::read::slug::slug;
@@ -97,6 +97,9 @@ fn of_version(text: &str) -> Option<String> {
 
 fn of_names(text: &str, why: &str) -> Option<String> {
     if why.contains("member is missing") {
+        if let Some(columns) = by_columns(text) {
+            return Some(columns.to_owned());
+        }
         let place = hint(text, &[], false)
             .map(|hint| format!("; the rows may be within: {hint}"))
             .unwrap_or_default();

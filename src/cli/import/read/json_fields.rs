@@ -5,11 +5,12 @@ use std::borrow::Cow;
 
 use serde_json::value::RawValue;
 
-use crate::cli::import::read::column_names::{Asked, Field};
+use crate::cli::import::ImportError;
+use crate::cli::import::read::column_names::{Asked, Field, Fits, Unasked};
 use crate::cli::import::read::entry::{
     CellNames, Cells, KeyCell, fits_meta, fits_version, row_op, trimmed_name,
 };
-use crate::cli::import::read::json_hint::{hint, path_of, within};
+use crate::cli::import::read::json_hint::{are_alike, hint, path_of, within};
 use crate::cli::import::read::json_paths::{Object, lookup, scalar};
 use crate::cli::import::read::numbers::Written;
 use crate::cli::import::read::row::RejectedLine;
@@ -21,6 +22,9 @@ use crate::types::{quoted, shown};
 /// Fields that a message names.
 const FIELDS_NAMED: usize = 20;
 
+/// Fields that may be a score.
+const SCORES_NAMED: usize = 3;
+
 /// Where each field is in a row. `None`: it is not read.
 #[derive(Debug, Default)]
 pub struct Fields {
@@ -30,10 +34,14 @@ pub struct Fields {
     pub at: Option<String>,
     pub version: Option<String>,
     pub meta: Option<String>,
+    op: Option<String>,
+    hidden: Option<String>,
     pub meta_parts: Vec<(String, String)>,
     pub profile_parts: Vec<(String, String)>,
     /// Nobody asked for the score: it may be an array of keys, or the row itself.
     is_score_by_name: bool,
+    /// The first rows have fields in common, so that each is a row and no group of them.
+    are_alike: bool,
     /// Where the rows are in the document.
     rows_at: Vec<String>,
 }
@@ -41,36 +49,65 @@ pub struct Fields {
 impl Fields {
     /// # Arguments
     /// `sample`: the first rows, each with its line. A field that nobody asked for is read only if it fits.
-    pub fn find(rules: &Rules, sample: &[(u64, &str)]) -> (Self, String) {
-        let (mut told, mut left) = (Vec::new(), Vec::new());
+    ///
+    /// # Errors
+    /// When times are written otherwise than they are read.
+    pub fn find(rules: &Rules, sample: &[(u64, &str)]) -> Result<(Self, String), ImportError> {
+        let mut left: Vec<String> = Vec::new();
         let of = |field: &Field| match rules.columns.of(field) {
             Asked::From(path) => Some((path.to_owned(), true)),
             Asked::Off => None,
             Asked::No => Some((field.name(), false)),
         };
         let is_there = |path: &str| sample.iter().any(|(_, text)| lookup(text, path).is_some());
-        let mut fitting = |field: &Field, fits: &dyn Fn(&str) -> bool| {
-            let (path, is_asked) = of(field)?;
-            let unfit = field.unfit(sample.iter().filter_map(|(line, text)| {
+        let mut fitting = |field: &Field, fits: &dyn Fn(&str) -> Fits| {
+            let Some((path, is_asked)) = of(field) else { return Ok(None) };
+            let unasked = field.unasked(sample.iter().filter_map(|(line, text)| {
                 let value = lookup(text, &path).filter(|value| *value != "null")?;
                 let text = scalar(value).map_or_else(|| Cow::Borrowed(value), |(text, _)| text);
-                Some((fits(&text), (*line, shown(&text))))
+                Some((fits(&text), (*line, text)))
             }));
             let name = field.name();
-            // How times are written was said of times that are to be read.
-            let is_said = *field == Field::At && !rules.times.is_plain();
-            if let Some((line, text)) = unfit.filter(|_| !is_asked && !is_said) {
-                left.push(format!(
-                    ". The field {name} is not read, because line {line} has {text}; --column {name}={path} reads it all \
-                     the same"
-                ));
-                return None;
+            match unasked {
+                Unasked::LeftOut((line, text)) if !is_asked => {
+                    left.push(format!(
+                        ". The field {name} is not read, because line {line} has {}; --column {name}={path} reads it \
+                         all the same",
+                        shown(&text)
+                    ));
+                    Ok(None)
+                }
+                Unasked::OtherTimes((line, text)) if !is_asked => {
+                    let why = if text.starts_with('{') {
+                        format!("{} is an object{}", shown(&text), within("at", &path, &text))
+                    } else {
+                        rules.times.parse(&text).err().unwrap_or_default()
+                    };
+                    Err(ImportError::OtherTimes { line, field: path, why })
+                }
+                // Rows behind the sample may have it where none of the sample has.
+                _ => Ok(Some(path)),
             }
-            (is_asked || is_there(&path)).then_some(path)
         };
-        let at = fitting(&Field::At, &|text| rules.times.parse(text).is_ok());
-        let version = if rules.version.is_some() { None } else { fitting(&Field::Version, &fits_version) };
-        let meta = fitting(&Field::Meta, &fits_meta);
+        let at = fitting(&Field::At, &|text| {
+            // As MongoDB writes times.
+            if text.starts_with('{') && text.contains("$date") {
+                Fits::OtherTime
+            } else {
+                rules.times.fits(text)
+            }
+        })?;
+        let version = if rules.version.is_some() {
+            None
+        } else {
+            fitting(&Field::Version, &|text| fits_version(text).into())?
+        };
+        let meta = fitting(&Field::Meta, &|text| fits_meta(text).into())?;
+        // What these ask for is done or refused, and not passed over.
+        let [op, hidden] = [Field::Op, Field::Hidden].map(|field| of(&field).map(|(path, _)| path));
+        if rules.times.format.is_some() && !sample.is_empty() && !at.as_deref().is_some_and(is_there) {
+            return Err(ImportError::NoTimes);
+        }
         let member = if rules.member_from_key && rules.columns.of(&Field::Member) == Asked::No {
             None
         } else {
@@ -81,8 +118,20 @@ impl Fields {
         let is_score_by_name = scores.is_empty() && rules.columns.of(&Field::Score) == Asked::No;
         let scores = if is_score_by_name { vec!["score".to_owned()] } else { scores };
         let rows_at = rules.rows_at.clone();
-        let mut fields =
-            Self { member, board, scores, at, version, meta, is_score_by_name, rows_at, ..Self::default() };
+        let mut fields = Self {
+            member,
+            board,
+            scores,
+            at,
+            version,
+            meta,
+            op,
+            hidden,
+            is_score_by_name,
+            are_alike: are_alike(sample.iter().map(|(_, text)| *text)),
+            rows_at,
+            ..Self::default()
+        };
         for (field, path) in rules.columns.parts() {
             match field {
                 Field::MetaPart(part) => fields.meta_parts.push((part.clone(), path.to_owned())),
@@ -90,40 +139,58 @@ impl Fields {
                 _ => {}
             }
         }
+        let note = fields.note(rules, sample, &left.concat());
+        Ok((fields, note))
+    }
+
+    /// Which field is read from where, and which is not.
+    ///
+    /// # Arguments
+    /// `left`: why fields are not read that could be.
+    fn note(&self, rules: &Rules, sample: &[(u64, &str)], left: &str) -> String {
+        let is_there = |path: &str| sample.iter().any(|(_, text)| lookup(text, path).is_some());
+        let mut told = Vec::new();
         let mut tell = |field: &str, path: Option<&String>| {
             told.extend(path.map(|path| format!("{field} from {}", quoted(path))));
         };
-        if fields.member.is_none() && rules.member_from_key {
+        if self.member.is_none() && rules.member_from_key {
             tell("member", Some(&"the name of each row".to_owned()));
         }
-        tell("member", fields.member.as_ref());
-        tell("board", fields.board.as_ref());
-        fields.scores.iter().for_each(|path| tell("score", Some(path)));
-        tell("at", fields.at.as_ref());
-        tell("version", fields.version.as_ref());
-        tell("meta", fields.meta.as_ref());
-        fields.meta_parts.iter().for_each(|(part, path)| tell(&format!("meta.{part}"), Some(path)));
-        fields.profile_parts.iter().for_each(|(part, path)| tell(&format!("profile.{part}"), Some(path)));
-        let unread = fields.unread(sample);
+        tell("member", self.member.as_ref());
+        tell("board", self.board.as_ref());
+        self.scores.iter().for_each(|path| tell("score", Some(path)));
+        for (field, path) in [
+            (Field::At, &self.at),
+            (Field::Version, &self.version),
+            (Field::Meta, &self.meta),
+            (Field::Op, &self.op),
+            (Field::Hidden, &self.hidden),
+        ] {
+            let is_asked = rules.columns.of(&field) != Asked::No;
+            tell(&field.name(), path.as_ref().filter(|path| is_asked || is_there(path)));
+        }
+        self.meta_parts.iter().for_each(|(part, path)| tell(&format!("meta.{part}"), Some(path)));
+        self.profile_parts.iter().for_each(|(part, path)| tell(&format!("profile.{part}"), Some(path)));
+        let unread = self.unread(sample);
         let unread = if unread.is_empty() {
             String::new()
         } else {
             format!("; fields that are not read: {}", unread.join(", "))
         };
-        let note = format!("reads {}{unread}{}", told.join(", "), left.concat());
-        (fields, note)
+        format!("reads {}{unread}{}", told.join(", "), left)
     }
 
     /// Fields of the first rows that nothing is read of.
     fn unread(&self, sample: &[(u64, &str)]) -> Vec<String> {
-        let singles = [&self.member, &self.board, &self.at, &self.version, &self.meta].into_iter().flatten();
+        let Self { member, board, at, version, meta, op, hidden, .. } = self;
+        let singles = [member, board, at, version, meta, op, hidden].into_iter().flatten();
         let parts = self.meta_parts.iter().chain(&self.profile_parts).map(|(_, path)| path);
         let paths: Vec<&String> = singles.chain(parts).chain(&self.scores).collect();
         let is_read = |name: &str| {
             let is_on_path = |path: &&String| {
                 path.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
             };
-            matches!(name, "op" | "hidden") || paths.iter().any(is_on_path)
+            paths.iter().any(is_on_path)
         };
         let mut unread: Vec<String> = Vec::new();
         for (_, text) in sample {
@@ -207,7 +274,7 @@ impl Fields {
             Some(value) if value.starts_with('{') => Some(Cow::Borrowed(value)),
             Some(value) => Some(scalar(value).map_or(Cow::Borrowed(value), |(text, _)| text)),
         };
-        let op = own_op(text, rules).map_err(malformed)?;
+        let op = own_op(text, self.op.as_deref(), rules).map_err(malformed)?;
         let is_scored = rules.op.or(op).is_none_or(Op::takes_score);
         let mut cells = Cells {
             member,
@@ -217,7 +284,7 @@ impl Fields {
             meta,
             meta_parts: parts(text, &self.meta_parts),
             profile_parts: parts(text, &self.profile_parts),
-            is_hidden: is_hidden(text).map_err(malformed)?,
+            is_hidden: is_hidden(text, self.hidden.as_deref()).map_err(malformed)?,
             op,
             updated_at: optional("updated_at", Some("updated_at").filter(|_| is_exported))?,
             is_exported,
@@ -280,6 +347,17 @@ impl Fields {
         Ok(())
     }
 
+    /// Which fields of a row that is one of several by their names could be its score.
+    fn numbers_in(&self, field: &str, fields: &Object<'_>) -> Vec<String> {
+        let is_number = |value: &&RawValue| value.get().starts_with(|c: char| c == '-' || c.is_ascii_digit());
+        let numbers = fields.iter().filter(|(_, value)| is_number(value)).map(|(name, _)| name.to_string());
+        if field == "score" && self.are_alike && self.member.is_none() {
+            numbers.take(SCORES_NAMED).collect()
+        } else {
+            Vec::new()
+        }
+    }
+
     /// That a row has no such field, and where rows may be instead.
     ///
     /// # Arguments
@@ -298,10 +376,15 @@ impl Fields {
         let names: Vec<String> = fields.keys().take(FIELDS_NAMED).map(|name| shown(name)).collect();
         let within: Vec<String> =
             self.rows_at.iter().map(String::as_str).chain(name).map(str::to_owned).collect();
-        let hint = hint(text, &within, name.is_some());
-        let hint = hint.map(|hint| format!("; the rows may be within: {hint}")).unwrap_or_default();
-        let inner = path_of(text, path).map(|path| shell_word(&format!("{field}={path}")));
-        let inner = inner.map(|inner| format!("; perhaps --column {inner}")).unwrap_or_default();
+        let hint = if name.is_some() && self.are_alike { None } else { hint(text, &within, name.is_some()) };
+        let alone =
+            name.map(|name| format!(", which reads what is in {} alone", quoted(name))).unwrap_or_default();
+        let hint = hint.map(|hint| format!("; the rows may be within: {hint}{alone}")).unwrap_or_default();
+        let inner = path_of(text, path).into_iter().chain(self.numbers_in(field, &fields));
+        let inner: Vec<String> =
+            inner.map(|path| format!("--column {}", shell_word(&format!("{field}={path}")))).collect();
+        let inner =
+            if inner.is_empty() { String::new() } else { format!("; perhaps {}", inner.join(", or ")) };
         format!(
             "the row has no field {}; it has: {}. --column {field}=NAME names the field{inner}{hint}",
             quoted(path),
@@ -311,15 +394,15 @@ impl Fields {
 }
 
 /// Whether a row says that its member is hidden, who would be shown without this.
-fn is_hidden(text: &str) -> Result<bool, String> {
-    let value = if text.starts_with('{') { lookup(text, "hidden") } else { None };
+fn is_hidden(text: &str, path: Option<&str>) -> Result<bool, String> {
+    let value = path.filter(|_| text.starts_with('{')).and_then(|path| lookup(text, path));
     match value.map(|value| (value, scalar(value))) {
         None | Some(("false" | "null" | "0", _)) => Ok(false),
         Some(("true", _)) => Ok(true),
         Some((_, Some((word, _)))) if word.eq_ignore_ascii_case("true") => Ok(true),
         Some((_, Some((word, _)))) if word.is_empty() || word.eq_ignore_ascii_case("false") => Ok(false),
         Some((value, _)) => Err(format!(
-            "the field \"hidden\" must be true or false, as in an export; got {}: take it away, or call it otherwise",
+            "the field \"hidden\" must be true or false, as in an export; got {}; --column hidden= leaves it out",
             shown(value)
         )),
     }
@@ -348,7 +431,7 @@ fn parts(text: &str, parts: &[(String, String)]) -> Vec<(String, String)> {
 }
 
 /// The row's own operation.
-fn own_op(text: &str, rules: &Rules) -> Result<Option<Op>, String> {
+fn own_op(text: &str, path: Option<&str>, rules: &Rules) -> Result<Option<Op>, String> {
     if text.starts_with('{')
         && lookup(text, "scores").is_some_and(|scores| scores.starts_with('{'))
         && lookup(text, "member").is_some()
@@ -360,7 +443,8 @@ fn own_op(text: &str, rules: &Rules) -> Result<Option<Op>, String> {
                 .to_owned(),
         );
     }
-    let Some(value) = lookup(text, "op").filter(|value| *value != "null") else { return Ok(None) };
+    let value = path.and_then(|path| lookup(text, path)).filter(|value| *value != "null");
+    let Some(value) = value else { return Ok(None) };
     let name = scalar(value).map_or(Cow::Borrowed(value), |(name, _)| name);
     row_op(&name, rules.op)
 }

@@ -56,12 +56,15 @@ pub struct Peek<'a> {
 impl Peek<'_> {
     /// Whether the line is an entry of an export, of which not every field is a job's.
     pub fn is_exported(&self) -> bool {
-        // Standings of others have a position or a rank, too.
-        let is_listed = self.position.is_some() && self.updated_at.is_some();
-        is_listed || self.is_hidden()
+        self.is_listed() || self.is_hidden()
     }
 
-    fn is_hidden(&self) -> bool {
+    /// Standings of others have a position or a rank, too.
+    pub fn is_listed(&self) -> bool {
+        self.position.is_some() && self.updated_at.is_some()
+    }
+
+    pub fn is_hidden(&self) -> bool {
         self.hidden.is_some_and(|hidden| hidden.get() == "true")
     }
 
@@ -177,6 +180,7 @@ impl JobLine<'_> {
         peek.op.as_deref().is_some_and(is_unscored)
             && is_free(&Field::Member)
             && is_free(&Field::Board)
+            && is_free(&Field::Op)
             && (peek.version.is_none() || is_free(&Field::Version))
             && !(*slug || *member_from_key)
     }
@@ -337,8 +341,6 @@ fn without(job: &str, dropped: &[&str]) -> serde_json::Result<String> {
 }
 
 pub fn too_long(line: u64) -> RejectedLine {
-    let why = format!(
-        "a job must be at most {MAX_JOB_BYTES} bytes long; where the rows are within a document, --rows-at says where"
-    );
+    let why = format!("a row must be at most {MAX_JOB_BYTES} bytes long, as a job");
     RejectedLine::new(line, RejectCode::TooLarge, why)
 }

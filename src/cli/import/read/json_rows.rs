@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 use std::io::BufRead;
 
 use crate::cli::import::ImportError;
-use crate::cli::import::read::entry::{Builder, Built};
+use crate::cli::import::read::encoding::readings;
+use crate::cli::import::read::entry::{Builder, Built, Shared};
 use crate::cli::import::read::json_advice::advice;
 use crate::cli::import::read::json_fields::Fields;
 use crate::cli::import::read::json_jobs::{JobLine, too_long};
@@ -13,7 +14,6 @@ use crate::cli::import::read::json_values::{Document, Found, Lines, Values, is_d
 use crate::cli::import::read::limits::MAX_JOB_BYTES;
 use crate::cli::import::read::row::{Followers, LastBoard, Parsed, RejectedLine};
 use crate::cli::import::read::rules::Rules;
-use crate::cli::import::read::slug::Slugs;
 use crate::cli::import::read::unrepeated::Unrepeated;
 use crate::job::RejectCode;
 
@@ -53,7 +53,7 @@ impl<R: BufRead> JsonRows<R> {
         reader: R,
         head: &[u8],
         rules: &Rules,
-        slugs: Slugs,
+        shared: Shared,
         from_line: u64,
     ) -> Result<Self, ImportError> {
         let is_placed = !rules.rows_at.is_empty() || rules.member_from_key;
@@ -87,11 +87,8 @@ impl<R: BufRead> JsonRows<R> {
                 })
                 .collect();
             let sample: Vec<(u64, &str)> = texts.iter().map(|(line, text)| (*line, text.as_str())).collect();
-            let (fields, mut note) = Fields::find(rules, &sample);
-            if fields.at.is_none() && rules.times.format.is_some() && !sample.is_empty() {
-                return Err(ImportError::NoTimes);
-            }
-            let mut builder = Builder::new(rules.clone(), fields.cell_names(), slugs);
+            let (fields, mut note) = Fields::find(rules, &sample)?;
+            let mut builder = Builder::new(rules.clone(), fields.cell_names(), shared);
             if !rules.durations.is_empty() {
                 let keys_of = |(line, text): (u64, &str)| -> Option<Vec<String>> {
                     let cells = fields.cells(line, text, Some(String::new()), rules, false).ok()?;
@@ -111,6 +108,9 @@ impl<R: BufRead> JsonRows<R> {
             }
             rows.mapped = Some((fields, builder));
             rows.note = Some(note);
+        } else {
+            rows.look_ahead();
+            rows.note = rows.hidden_note();
         }
         Ok(rows)
     }
@@ -118,6 +118,26 @@ impl<R: BufRead> JsonRows<R> {
     /// Says which fields are read, if rows are read field by field.
     pub fn note(&self) -> Option<&str> {
         self.note.as_deref()
+    }
+
+    /// That rows are hidden as they say, if one of the first does that is of no export.
+    fn hidden_note(&self) -> Option<String> {
+        let texts = self
+            .ahead
+            .iter()
+            .filter_map(|(found, text)| Some((found.line, std::str::from_utf8(text).ok()?.trim())));
+        let mut hides = None;
+        for (line, text) in texts.filter(|(_, text)| text.starts_with('{')) {
+            let job = self.job(line, text);
+            let Ok(peek) = job.peek() else { continue };
+            if peek.is_board() || peek.is_listed() {
+                return None;
+            }
+            hides = hides.or(peek.is_hidden().then_some(line));
+        }
+        hides.map(|line| {
+            format!("hides members whose rows have \"hidden\": true, as line {line} has; --column hidden= shows them")
+        })
     }
 
     fn look_ahead(&mut self) {
@@ -184,12 +204,13 @@ impl<R: BufRead> JsonRows<R> {
     /// # Arguments
     /// `buffer`: what was read.
     fn parse(&mut self, found: Found, buffer: &[u8]) -> Result<Parsed, ImportError> {
-        let Found { line, key, is_too_long } = found;
-        if is_too_long {
-            return Ok(Parsed::Rejected(too_long(line)));
+        let Found { line, key, too_long: longer } = found;
+        if let Some(within) = longer {
+            let rejected = too_long(line);
+            return Ok(Parsed::Rejected(RejectedLine { detail: rejected.detail + &within, ..rejected }));
         }
         let Ok(text) = std::str::from_utf8(buffer) else {
-            let why = "not a job object: the line is not UTF-8; --encoding says what the file is in, often windows-1252";
+            let why = format!("not a job object: the line is not UTF-8; {}", readings(buffer));
             return Ok(Parsed::Rejected(RejectedLine::new(line, RejectCode::Malformed, why)));
         };
         let text = text.trim();
@@ -344,9 +365,11 @@ impl<R: BufRead> Iterator for JsonRows<R> {
         }
         loop {
             return match self.next_value() {
-                // What a board is holds for the rows behind it.
+                // What a board is holds for the rows behind it, and so does which row of a time is the first.
                 Ok(Some(found))
-                    if found.line < self.from_line && !self.buffer.starts_with(b"{\"board\":") =>
+                    if found.line < self.from_line
+                        && self.mapped.as_ref().is_none_or(|(fields, _)| fields.at.is_none())
+                        && !self.buffer.starts_with(b"{\"board\":") =>
                 {
                     continue;
                 }

@@ -9,7 +9,7 @@ use crate::types::BoardName;
 
 #[expect(clippy::needless_pass_by_value, reason = "they are made where they are used")]
 fn rows(text: &str, defaults: Rules) -> Vec<Parsed> {
-    let rows = JsonRows::open(text.as_bytes(), text.as_bytes(), &defaults, Slugs::default(), 0);
+    let rows = JsonRows::open(text.as_bytes(), text.as_bytes(), &defaults, Shared::default(), 0);
     rows.and_then(Iterator::collect).expect("readable")
 }
 
@@ -166,7 +166,7 @@ fn rows_of_json_that_cannot_be_read_are_refused_with_the_option_that_helps() {
             &["score=points"],
             "the row has no field \"points\"; it has: member, pts",
         ),
-        ("{\"member\":\"a\",\"score\":[1,\"1,5\"]}", &["member=member"], "has a comma: --thousands"),
+        ("{\"member\":\"a\",\"score\":[1,\"1,5\"]}", &["member=member"], "has a comma: --decimal"),
         ("{\"member\":[\"a\"],\"score\":1}", &["member=member"], "is no text and no number"),
         ("{\"member\":\"a\",\"score\":true}", &["member=member"], "true is no number"),
         ("{\"member\":\"a\",\"score\":null}", &["member=member"], "--blank \"\""),
@@ -191,7 +191,7 @@ fn an_export_of_json_is_not_multiplied_again() {
         r#"{"board":"b","member":"m","op":"set","score":1,"rank":1,"position":1,"at":"x","updated_at":"x"}"#,
     ] {
         let rules = Rules { numbers: numbers.clone(), ..Rules::default() };
-        let rows = JsonRows::open(text.as_bytes(), text.as_bytes(), &rules, Slugs::default(), 0);
+        let rows = JsonRows::open(text.as_bytes(), text.as_bytes(), &rules, Shared::default(), 0);
         let told = rows.expect("readable").next().expect("a row").expect_err("twice").to_string();
         assert!(told.starts_with("the file is an export of ranktree"), "{told}");
     }
@@ -350,7 +350,7 @@ fn rows_of_an_export_do_not_come_without_their_board() {
         r#"{"board":"b","member":"m","op":"set","score":1,"position":1,"updated_at":"2026-11-20T10:00:00Z"}"#;
     for first in [r#"{"board":"b","window":"s0","definition":{"windows":["season"]}}"#, r#"{"board":"b","#] {
         let text = format!("{first}\n{row}\n");
-        let rows = JsonRows::open(text.as_bytes(), text.as_bytes(), &Rules::default(), Slugs::default(), 0);
+        let rows = JsonRows::open(text.as_bytes(), text.as_bytes(), &Rules::default(), Shared::default(), 0);
         let mut rows = rows.expect("readable");
         assert!(matches!(rows.next(), Some(Ok(Parsed::Rejected(_)))));
         assert!(matches!(rows.next(), Some(Err(ImportError::BoardLine(_)))));

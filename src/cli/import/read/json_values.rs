@@ -4,9 +4,10 @@
 //! Knows: where values begin and end. Must not know: what is in a row. Whatever the file holds, no more than
 //! one row of it is in memory.
 
-use std::io::{BufRead, Read};
+use std::io::{self, BufRead, Read};
 
 use crate::cli::import::ImportError;
+use crate::cli::import::read::json_outline::Outline;
 use crate::cli::import::read::limits::MAX_JOB_BYTES;
 
 /// A value that is to be a row. Its text is in the buffer that was given.
@@ -16,8 +17,8 @@ pub struct Found {
     pub line: u64,
     /// Its name in the object of rows.
     pub key: Option<String>,
-    /// It is longer than any job may be, and its text is not whole.
-    pub is_too_long: bool,
+    /// It is longer than any job may be, and its text is not whole: what of it may have rows.
+    pub too_long: Option<String>,
 }
 
 /// How the rows lie in the file.
@@ -121,12 +122,29 @@ impl<R: BufRead> Lines<R> {
             }
             self.line += 1;
             let is_too_long = read > MAX_JOB_BYTES && buffer.last() != Some(&b'\n');
-            if is_too_long {
-                // A line without an end must not fill the memory.
-                self.reader.skip_until(b'\n').map_err(failed(self.line))?;
-            }
+            // A line without an end must not fill the memory.
+            let outline =
+                is_too_long.then(|| self.rest_of_line(buffer)).transpose().map_err(failed(self.line))?;
             if !buffer.iter().all(u8::is_ascii_whitespace) {
-                return Ok(Some(Found { line: self.line, key: None, is_too_long }));
+                let too_long = outline.map(|outline| outline.told(&[]));
+                return Ok(Some(Found { line: self.line, key: None, too_long }));
+            }
+        }
+    }
+
+    /// Passes over the rest of a line that begins so.
+    fn rest_of_line(&mut self, begin: &[u8]) -> io::Result<Outline> {
+        let mut outline = Outline::begun(begin);
+        loop {
+            let next = self.reader.fill_buf()?;
+            let end = memchr::memchr(b'\n', next);
+            let passed = end.map_or(next.len(), |end| end + 1);
+            for byte in next.iter().take(passed) {
+                outline.pass(*byte);
+            }
+            self.reader.consume(passed);
+            if end.is_some() || passed == 0 {
+                return Ok(outline);
             }
         }
     }
@@ -135,8 +153,12 @@ impl<R: BufRead> Lines<R> {
 /// What of a document has begun and not ended where it is being read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Level {
-    /// An object on the way to the rows, whose field on the way has been passed.
-    Object,
+    /// An object on the way to the rows, whose field on the way has been passed: so many names of the path
+    /// lead to the object, and so many are the field's.
+    Object {
+        depth: usize,
+        names: usize,
+    },
     /// An array on the way, whose item on the way has been passed.
     Item,
     /// An array on the way, each of whose items has rows; so many names of the path lead to it.
@@ -186,7 +208,7 @@ impl<R: BufRead> Document<R> {
                 continue;
             };
             let (end, has_items) = match level {
-                Level::Object => (b'}', true),
+                Level::Object { .. } => (b'}', true),
                 Level::Keyed { has_rows } => (b'}', has_rows),
                 Level::Item => (b']', true),
                 Level::Groups { has_items: has, .. } | Level::Array { has_rows: has } => (b']', has),
@@ -195,9 +217,14 @@ impl<R: BufRead> Document<R> {
                 continue;
             }
             match level {
-                Level::Object => {
+                Level::Object { depth, names } => {
                     self.levels.push(level);
-                    self.key()?;
+                    let key = self.key()?;
+                    if self.path.get(depth..depth + names).is_some_and(|path| path.join(".") == key) {
+                        return Err(self.malformed(&format!(
+                            "an object has {key:?} twice, and either may have the rows"
+                        )));
+                    }
                     self.skip_value()?;
                 }
                 Level::Item => {
@@ -243,10 +270,11 @@ impl<R: BufRead> Document<R> {
         while depth < self.path.len() {
             let wanted = self.path.get(depth).cloned().unwrap_or_default();
             match (self.needed()?, wanted.parse::<usize>()) {
+                (b'n', _) if self.groups_at.is_some() => return self.skip_value(),
                 (b'{', _) => {
                     self.take()?;
                     let mut has_fields = false;
-                    loop {
+                    let of_field = loop {
                         if self.after_item(b'}', has_fields)? {
                             return Err(self.no_rows(depth));
                         }
@@ -256,13 +284,13 @@ impl<R: BufRead> Document<R> {
                             // What ends the path too early may be followed by a name with more dots.
                             let is_end = depth + names == self.path.len();
                             if is_end || matches!(self.needed()?, b'{' | b'[') {
-                                depth += names;
-                                break;
+                                break names;
                             }
                         }
                         self.skip_value()?;
-                    }
-                    self.levels.push(Level::Object);
+                    };
+                    self.levels.push(Level::Object { depth, names: of_field });
+                    depth += of_field;
                 }
                 (b'[', Ok(index)) => {
                     self.take()?;
@@ -287,10 +315,18 @@ impl<R: BufRead> Document<R> {
             }
         }
         let first = self.needed()?;
+        // A group may have none.
+        if first == b'n' && self.groups_at.is_some() {
+            return self.skip_value();
+        }
         self.levels.push(match (first, self.by_key) {
             (b'[', false) => Level::Array { has_rows: false },
             (b'{', true) => Level::Keyed { has_rows: false },
-            (b'{', false) => return Err(ImportError::RowsAreObject(self.path.join("."))),
+            (b'{', false) => {
+                let mut outline = Outline::default();
+                self.pass_value(|byte| outline.pass(byte))?;
+                return Err(ImportError::RowsAreObject(self.path.join("."), outline.told(&self.path)));
+            }
             (b'[', true) => return Err(ImportError::RowsAreArray(self.path.join("."))),
             _ => return Err(self.no_rows(self.path.len())),
         });
@@ -323,8 +359,10 @@ impl<R: BufRead> Document<R> {
     fn value(&mut self, buffer: &mut Vec<u8>, key: Option<String>) -> Result<Found, ImportError> {
         self.needed()?;
         let line = self.line;
-        let is_too_long = self.copy_value(buffer)?;
-        Ok(Found { line, key, is_too_long })
+        let outline = self.copy_value(buffer)?;
+        let within = || self.path.iter().chain(&key).cloned().collect::<Vec<_>>();
+        let too_long = outline.map(|outline| outline.told(&within()));
+        Ok(Found { line, key, too_long })
     }
 
     fn skip_value(&mut self) -> Result<(), ImportError> {
@@ -332,18 +370,18 @@ impl<R: BufRead> Document<R> {
         self.pass_value(|_| {})
     }
 
-    /// Copies the value that comes; whether it was too long, and was cut.
-    fn copy_value(&mut self, buffer: &mut Vec<u8>) -> Result<bool, ImportError> {
-        let mut is_too_long = false;
+    /// Copies the value that comes. If it was too long, and was cut, also what it has.
+    fn copy_value(&mut self, buffer: &mut Vec<u8>) -> Result<Option<Outline>, ImportError> {
+        let mut too_long: Option<Outline> = None;
         self.pass_value(|byte| {
             if buffer.len() < MAX_JOB_BYTES {
                 // A value of several lines becomes one line.
                 buffer.push(if matches!(byte, b'\n' | b'\r') { b' ' } else { byte });
             } else {
-                is_too_long = true;
+                too_long.get_or_insert_with(|| Outline::begun(buffer)).pass(byte);
             }
         })?;
-        Ok(is_too_long)
+        Ok(too_long)
     }
 
     fn pass_value(&mut self, mut each: impl FnMut(u8)) -> Result<(), ImportError> {

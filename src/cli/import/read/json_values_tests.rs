@@ -65,6 +65,7 @@ fn rows_are_found_wherever_a_document_has_them() {
             vec![row(1, "", "1"), row(1, "", "2"), row(1, "", "3")],
         ),
         ("{\"g\":[]}", &["g", "r"], false, vec![]),
+        ("{\"g\":[{\"r\":null},null,{\"r\":[1]}]}", &["g", "r"], false, vec![row(1, "", "1")]),
         ("{\"v1\":1,\"v1.0\":{\"a.b.c\":[1]}}", &["v1", "0", "a", "b", "c"], false, vec![row(1, "", "1")]),
         ("[{\"a.b\":[1]},{\"a\":{\"b\":[2]}}]", &["a", "b"], false, vec![row(1, "", "1"), row(1, "", "2")]),
     ] {
@@ -83,7 +84,10 @@ fn a_document_that_is_not_as_it_is_said_to_be_is_refused() {
         ("[1]", &[], true, "--member-from-key"),
         ("{\"a\":5}", &["a"], false, "--rows-at a: "),
         ("{\"g\":[{\"r\":[1]},{\"n\":2}]}", &["g", "r"], false, "has no field \"r\""),
-        ("{\"g\":[{\"r\":[1]},{\"r\":null}]}", &["g", "r"], false, "--rows-at g.r: "),
+        ("{\"g\":[1,{\"r\":[1]}]}", &["g", "r"], false, "--rows-at g.r: "),
+        ("{\"r\":null}", &["r"], false, "--rows-at r: "),
+        ("{\"r\":[1],\"x\":0,\"r\":[2]}", &["r"], false, "an object has \"r\" twice"),
+        ("{\"a\":{\"x\":1,\"y\":[1]}}", &["a"], false, "it has: x, y; the rows may be within: --rows-at a.y"),
         ("{\"g\":[{\"r\":[1]}]}", &["g", "1", "r"], false, "--rows-at g.1.r: "),
         ("{\"g\":[{\"r\":[1]} {\"r\":[1]}]}", &["g", "r"], false, "\",\" is expected"),
     ] {

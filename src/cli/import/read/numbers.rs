@@ -119,7 +119,8 @@ impl Numbers {
         let mantissa = text.split(['e', 'E']).next().unwrap_or_default();
         let digits: String = mantissa.chars().filter(char::is_ascii_digit).collect();
         // From there on doubles do not have all whole numbers, and such a number would become another one.
-        let is_kept = value.abs() < WHOLE_DOUBLES || keeps_digits(value, &digits);
+        let is_lost = value == 0.0 && digits.bytes().any(|digit| digit != b'0');
+        let is_kept = !is_lost && (value.abs() < WHOLE_DOUBLES || keeps_digits(value, &digits));
         Double::new(value).filter(|double| !double.is_infinite() && is_kept)
     }
 
@@ -144,7 +145,7 @@ impl Numbers {
         if let Some(unit) = self.duration {
             let decimal = if written == Written::JsonNumber { '.' } else { self.decimal };
             let seconds = seconds_of(text, decimal)
-                .map_err(|why| format!("{}: {why}{}", quoted(text), self.decimal_of_duration(text)))?;
+                .map_err(|why| format!("{}: {why}{}", quoted(text), self.advice_of_duration(text)))?;
             return self.whole(&seconds, unit.per_second(), text, || {
                 let finer = match unit {
                     DurationUnit::S => "--duration ms keeps more, and --round rounds",
@@ -270,22 +271,34 @@ impl Numbers {
             || before.contains(is_sign)
             || behind.contains(is_sign);
         if around != unsigned && !has_more && around.chars().all(is_of_number) && !around.is_empty() {
-            let how = taken_away(&[before, behind].concat());
             return format!(
                 "{told} is not a number such as 1200 or -3.25, with nothing before or behind it: take away what \
-                 is there but {around:?}{how}"
+                 is there but {around:?}, in this column alone"
             );
         }
         if text.contains('%') && !around.is_empty() {
             return format!(
-                "{told} is a percentage: take the sign away if {around} is to be the score{}",
-                taken_away("%")
+                "{told} is a percentage: take the sign away in this column if {around} is to be the score"
+            );
+        }
+        let digits = unsigned.trim_end_matches(|c: char| c.is_alphabetic());
+        if digits.len() < unsigned.len() && Exact::parse(digits, self.decimal, self.thousands).is_some() {
+            return format!(
+                "{told} is not a number such as 1200 or -3.25: write it without what stands behind it, in this column \
+                 alone, and a multiple such as 1.2k as 1200"
             );
         }
         if unsigned.chars().any(|c| c.is_ascii_digit()) {
             return format!("{told} is not a number such as 1200 or -3.25");
         }
-        format!("{told} is not a number; --blank {told} leaves such rows out, and counts them")
+        if ["e", "even"].iter().any(|even| text.eq_ignore_ascii_case(even)) {
+            return format!(
+                "{told} is not a number; where it is even par, as in golf, write 0 in its place, and if it is no score, \
+                 {}",
+                blank_advice(text)
+            );
+        }
+        format!("{told} is not a number; {}", blank_advice(text))
     }
 
     /// Whether a text such as `1.000`, or `12.500` with a scale of 10, may have a group of three digits
@@ -303,6 +316,20 @@ impl Numbers {
             && (1..=3).contains(&whole.len())
             && !whole.starts_with('0')
             && fraction.parse().is_ok_and(is_whole)
+    }
+
+    /// What helps a text that is no duration as it is written.
+    fn advice_of_duration(&self, text: &str) -> String {
+        if !text.contains(|c: char| c.is_ascii_digit()) {
+            return format!("; {}", blank_advice(text));
+        }
+        let marks = |c: char| matches!(c, '\'' | '"' | '’' | '”' | '′' | '″');
+        if text.contains(marks) || text.contains(':') && text.contains(|c: char| c.is_alphabetic()) {
+            return "; write it as in 1:23.456, with nothing but digits, colons and a point, or with a unit behind each \
+                    number, as in 1m 23.456s"
+                .to_owned();
+        }
+        self.decimal_of_duration(text)
     }
 
     /// The option that reads a duration with another decimal point, if it seems to have one.
@@ -335,30 +362,33 @@ impl Numbers {
                 "{told} has {word}, which does not stand where the decimal point of a number does"
             );
         }
-        let group = format!("--thousands {option} if it separates thousands");
-        let decimal = format!("--decimal {option} if it is the decimal point (with --scale, for the places)");
-        let keys =
-            "if it separates two keys, they must be columns of their own (--column score=A --column score=B)";
-        let is_many = unsigned.matches(first).count() > 1;
-        match first {
-            ',' if is_many => format!("{told} has {word}: {group}; {keys}"),
-            ',' => format!("{told} has {word}: {group}; {decimal}; {keys}"),
-            ';' | '/' | '|' => format!("{told} has {word}: {keys}"),
-            '.' if !is_many => format!("{told} has {word}: {group}; {decimal}"),
-            _ => format!("{told} has {word}: {group}"),
+        // What is advised reads this text.
+        let mut ways = Vec::new();
+        let point = if first == '.' { ',' } else { '.' };
+        if Exact::parse(unsigned, point, Some(first)).is_some() {
+            ways.push(format!("--thousands {option} if it separates thousands"));
         }
+        if !is_space(first) && Exact::parse(unsigned, first, None).is_some() && first != self.decimal {
+            let how = format!("--decimal {option} if it is the decimal point (with --scale, for the places)");
+            ways.extend(Some(how).filter(|_| matches!(first, ',' | '.')));
+        }
+        let mut parts = unsigned.split(first).map(str::trim);
+        if matches!(first, ',' | ';' | '/' | '|') && parts.all(|part| Exact::parse(part, '.', None).is_some())
+        {
+            ways.push(
+                "if it separates two keys, they must be columns of their own (--column score=A --column score=B)"
+                    .to_owned(),
+            );
+        }
+        if ways.is_empty() {
+            return format!("{told} is not a number such as 1200 or -3.25");
+        }
+        format!("{told} has {word}: {}", ways.join("; "))
     }
 }
 
-/// A command that takes a sign away everywhere, if it is one sign, such as that of a currency.
-fn taken_away(around: &str) -> String {
-    let mut signs = around.trim().chars();
-    match (signs.next(), signs.next()) {
-        (Some(sign), None) if !sign.is_alphanumeric() && !"'\\^]".contains(sign) => {
-            format!(", as sed 's/[{sign}]//g' FILE | ranktree import - does")
-        }
-        _ => String::new(),
-    }
+fn blank_advice(text: &str) -> String {
+    format!("--blank {} leaves such rows out, and counts them", quoted(text))
 }
 
 fn word_of(separator: char) -> String {

@@ -183,8 +183,8 @@ fn a_refusal_names_the_separator_and_the_option_that_helps() {
         (Numbers::default(), "1,234", comma),
         (Numbers::default(), "1,234", "(--column score=A --column score=B)"),
         (Numbers::default(), "1,234,567", "has a comma: --thousands \",\""),
-        (Numbers::default(), "12,5", comma),
-        (numbers('.', None, 100), "12,5", comma),
+        (Numbers::default(), "12,5", "has a comma: --decimal \",\" if it is the decimal point"),
+        (numbers('.', None, 100), "12,5", "has a comma: --decimal \",\" if it is the decimal point"),
         (Numbers::default(), "1 234", "has a space: --thousands \" \""),
         (Numbers::default(), "1\u{a0}234", "has a space: --thousands \" \""),
         (
@@ -213,8 +213,27 @@ fn a_refusal_names_the_separator_and_the_option_that_helps() {
         (Numbers::default(), "", "the score is empty; --blank \"\""),
         (Numbers::default(), "12 pts", "take away what is there but \"12\""),
         (Numbers::default(), "$8,694", "take away what is there but \"8,694\""),
-        (Numbers::default(), "$8,694", "as sed 's/[$]//g' FILE | ranktree import - does"),
-        (Numbers::default(), "98.7%", "take the sign away if 98.7 is to be the score, as sed 's/[%]//g'"),
+        (Numbers::default(), "$8,694", "in this column alone"),
+        (Numbers::default(), "98.7%", "take the sign away in this column if 98.7 is to be the score"),
+        (Numbers::default(), "5pts", "write it without what stands behind it"),
+        (Numbers::default(), "1.2k", "a multiple such as 1.2k as 1200"),
+        (Numbers::default(), "E", "write 0 in its place, and if it is no score, --blank \"E\""),
+        (Numbers::default(), "2  / 35", "is not a number such as 1200 or -3.25"),
+        (
+            Numbers { duration: Some(DurationUnit::S), ..Numbers::default() },
+            "DNF",
+            "--blank \"DNF\" leaves such rows",
+        ),
+        (
+            Numbers { duration: Some(DurationUnit::S), ..Numbers::default() },
+            "1'23\"456",
+            "write it as in 1:23.456",
+        ),
+        (
+            Numbers { duration: Some(DurationUnit::S), ..Numbers::default() },
+            "1:23.4 min",
+            "write it as in 1:23.456",
+        ),
         (Numbers::default(), "１２３", "has digits or fractions of another kind"),
         (Numbers::default(), "1½", "has digits or fractions of another kind"),
         (Numbers::default(), "- 2.468", "is not a number such as 1200 or -3.25"),
@@ -239,4 +258,6 @@ fn a_refusal_names_the_separator_and_the_option_that_helps() {
         let told = numbers.key(text, Written::Text).expect_err(text);
         assert!(told.contains(expect), "{text:?}: {told}");
     }
+    let lost = Numbers::default().number("1e-400", Written::Text);
+    assert!(lost.is_err(), "a double has no such number but 0: {lost:?}");
 }

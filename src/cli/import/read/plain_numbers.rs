@@ -10,61 +10,104 @@ use crate::types::quoted;
 /// What the name of a column says that its numbers count: how many nanoseconds, and the word for them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Counted {
-    nanos: u64,
+    /// `None`: that depends.
+    nanos: Option<u64>,
     word: &'static str,
 }
 
-const SECONDS: Counted = Counted { nanos: 1_000_000_000, word: "seconds" };
+const SECONDS: Counted = Counted::new(1_000_000_000, "seconds");
 
-/// Words in the names of columns, wherever they stand.
-const ANYWHERE: [(&[&str], Counted); 3] = [
-    (
-        &["ms", "msec", "msecs", "milli", "millis", "millisec", "millisecs", "millisecond", "milliseconds"],
-        Counted { nanos: 1_000_000, word: "milliseconds" },
-    ),
+/// Words in the names of columns, wherever they stand. Of several, the finest counts: `1:23` is in minutes
+/// and seconds.
+const ANYWHERE: [(&[&str], Counted); 10] = [
+    (&["ns", "nsec", "nano", "nanos", "nanosecond", "nanoseconds"], Counted::new(1, "nanoseconds")),
     (
         &["µs", "μs", "usec", "usecs", "micro", "micros", "microsecond", "microseconds"],
-        Counted { nanos: 1_000, word: "microseconds" },
+        Counted::new(1_000, "microseconds"),
     ),
     (
-        &["ns", "nsec", "nano", "nanos", "nanosecond", "nanoseconds"],
-        Counted { nanos: 1, word: "nanoseconds" },
+        &["ms", "msec", "msecs", "milli", "millis", "millisec", "millisecs", "millisecond", "milliseconds"],
+        Counted::new(1_000_000, "milliseconds"),
     ),
-];
-
-/// Words that say so at the end of a name, and may be something else elsewhere: the second lap, the min lap,
-/// the US record.
-const AT_END: [(&[&str], Counted); 5] = [
-    (&["us"], Counted { nanos: 1_000, word: "microseconds" }),
-    (&["s", "sec", "secs", "second", "seconds", "secondes", "segundos", "sekunden", "secondi"], SECONDS),
+    (
+        &["cs", "csec", "centis", "centiseconds", "hundredths", "hundertstel"],
+        Counted::new(10_000_000, "hundredths of a second"),
+    ),
+    (&["ds", "tenths", "deciseconds", "zehntel"], Counted::new(100_000_000, "tenths of a second")),
+    (&["frames", "frame", "ticks", "tick", "fps"], Counted { nanos: None, word: "frames or ticks" }),
+    (&["seconds", "secs", "secondes", "segundos", "sekunden", "secondi"], SECONDS),
     (
         &["min", "mins", "minute", "minutes", "minuten", "minutos", "minuti"],
-        Counted { nanos: 60_000_000_000, word: "minutes" },
+        Counted::new(60_000_000_000, "minutes"),
     ),
     (
-        &["h", "hr", "hrs", "hour", "hours", "stunden", "heures", "horas"],
-        Counted { nanos: 3_600_000_000_000, word: "hours" },
+        &["h", "hr", "hrs", "hour", "hours", "std", "stunde", "stunden", "heures", "horas", "ore"],
+        Counted::new(3_600_000_000_000, "hours"),
     ),
-    (&["days", "tage", "jours", "dias"], Counted { nanos: 86_400_000_000_000, word: "days" }),
+    (&["days", "tage", "jours", "dias", "giorni"], Counted::new(86_400_000_000_000, "days")),
 ];
 
+/// Words that say so at the end of a name, and may be something else elsewhere: the second lap, the US
+/// record.
+const AT_END: [(&[&str], Counted); 2] =
+    [(&["us"], Counted::new(1_000, "microseconds")), (&["s", "sec", "second"], SECONDS)];
+
+/// Long words that say so behind another one as well, as in `playtimeminutes`.
+const JOINED: [&str; 6] = ["hours", "stunden", "minutes", "minuten", "seconds", "sekunden"];
+
 impl Counted {
-    /// `lap_ms`, `lapMs`, `LAP MS`, `Time (ms)`, `timems`, `elapsed.milliseconds`.
+    const fn new(nanos: u64, word: &'static str) -> Self {
+        Self { nanos: Some(nanos), word }
+    }
+
+    /// `lap_ms`, `lapMs`, `LAP MS`, `Time (ms)`, `timems`, `elapsed.milliseconds`, `Hours Played`.
     fn of_name(name: &str) -> Option<Self> {
+        match clock_in(name).as_deref().and_then(<[char]>::last) {
+            // Nothing of numbers without colons.
+            Some('s') => return None,
+            Some('m') => return Some(Self::new(60_000_000_000, "minutes")),
+            _ => {}
+        }
         let words = words(name);
         let of = |word: &str, lists: &[(&[&str], Self)]| {
             lists.iter().find(|(names, _)| names.contains(&word)).map(|(_, counted)| *counted)
         };
-        let is_joined = |word: &String| {
+        let at_end = words.last().and_then(|word| of(word, &AT_END));
+        let joined = |word: &str| {
             let stem = word.strip_suffix("ms").or_else(|| word.strip_suffix("millis"));
-            stem.is_some_and(|stem| {
+            let is_of_ms = stem.is_some_and(|stem| {
                 ["time", "lap", "duration", "elapsed", "zeit"].iter().any(|end| stem.ends_with(end))
-            })
+            });
+            let long = JOINED.iter().find(|long| word.ends_with(*long)).copied();
+            if is_of_ms { of("ms", &ANYWHERE) } else { long.and_then(|long| of(long, &ANYWHERE)) }
         };
-        let joined = || words.iter().find(|word| is_joined(word)).and_then(|_| of("ms", &ANYWHERE));
-        let anywhere = words.iter().find_map(|word| of(word, &ANYWHERE)).or_else(joined);
-        anywhere.or_else(|| words.last().and_then(|word| of(word, &AT_END)))
+        let found =
+            words.iter().filter_map(|word| of(word, &ANYWHERE).or_else(|| joined(word))).chain(at_end);
+        // What depends is finer than all that is known.
+        found.min_by_key(|counted| counted.nanos)
     }
+}
+
+/// What of a clock the parts of a name are, as in `h:mm:ss`: the parts' letters, the first one first.
+fn clock_in(name: &str) -> Option<Vec<char>> {
+    const UNITS: [(&[&str], char); 4] = [
+        (&["d", "dd", "day", "days"], 'd'),
+        (&["h", "hh", "hr", "hrs", "hour", "hours", "std", "stunden"], 'h'),
+        (&["m", "mm", "min", "mins", "minutes", "minuten"], 'm'),
+        (&["s", "ss", "sec", "secs", "seconds", "sekunden"], 's'),
+    ];
+    const PARTS: [&str; 12] =
+        ["cs", "cc", "ms", "mmm", "f", "ff", "t", "xx", "frames", "ticks", "hundredths", "tenths"];
+    let of_clock = |c: char| c.is_alphabetic() || c == ':';
+    let lower = name.to_lowercase();
+    let mut clocks = lower.split(|c| !of_clock(c)).filter(|text| text.contains(':'));
+    clocks.find_map(|text| {
+        let unit = |part: &str| {
+            let known = UNITS.iter().find(|(names, _)| names.contains(&part)).map(|(_, unit)| *unit);
+            known.or_else(|| PARTS.contains(&part).then_some('f'))
+        };
+        text.split(':').map(unit).collect::<Option<Vec<char>>>()
+    })
 }
 
 /// The words of a name, in lower case.
@@ -94,8 +137,8 @@ pub struct Durations {
     /// Why plain numbers are refused. `None`: they are seconds.
     refused_plain: Option<String>,
     has_plain: bool,
-    /// Its name says that hours and minutes are what `1:23` is.
-    is_hours_first: bool,
+    /// What its name says that the parts of a clock are.
+    clock: Option<Vec<char>>,
     /// The score has other keys, which may be durations where this one is none.
     has_others: bool,
 }
@@ -106,20 +149,28 @@ impl Durations {
     /// - `sample`: what the first rows have in it.
     /// - `has_others`: whether the score has other keys.
     pub fn of(name: &str, sample: &[String], numbers: &Numbers, has_others: bool) -> Self {
-        let marks = |c: char| if c == ':' || c.is_ascii_alphabetic() { c.to_ascii_lowercase() } else { ' ' };
-        let form: String = name.chars().map(marks).collect();
         Self {
             name: name.to_owned(),
             refused_plain: refused_plain(name, sample, numbers),
             has_plain: sample.iter().any(|text| numbers.plain_number(text).is_some()),
-            is_hours_first: form.contains("h:m") && !form.contains("m:s"),
+            clock: clock_in(name),
             has_others,
         }
     }
 
     /// Why a cell is not read.
     pub fn refusal(&self, text: &str, numbers: &Numbers) -> Option<String> {
-        if self.is_hours_first && text.matches(':').count() == 1 {
+        let last = self.clock.as_ref().and_then(|clock| clock.last()).copied().unwrap_or('s');
+        let colons = text.matches(':').count();
+        let parts = self.clock.as_ref().map_or(0, Vec::len);
+        if last != 's' && last != 'm' && colons > 0 && colons + 1 >= parts {
+            return Some(format!(
+                "{} would end in seconds, and the column is called as if it ended in parts of one: write these behind a \
+                 point, as in 1:23.45",
+                quoted(text)
+            ));
+        }
+        if last == 'm' && colons == 1 {
             return Some(format!(
                 "{} would be minutes and seconds, and the column is called as if it had hours and minutes: those are \
                  read as in 1:23:00 or 1h 23m",
@@ -151,17 +202,22 @@ fn refused_plain(name: &str, sample: &[String], numbers: &Numbers) -> Option<Str
     let unit = numbers.duration?;
     let counts = numbers.duration_nanos();
     let scale = |nanos: u64| match nanos / counts {
+        _ if !counts.is_multiple_of(nanos) && !nanos.is_multiple_of(counts) => {
+            "write them as seconds".to_owned()
+        }
         1 => format!("leave --duration away, which takes them as {} already", unit.words()),
         factor @ 2.. => format!("--scale {factor} in place of --duration reads them"),
         0 => "leave --duration away, and scores count the same as the column".to_owned(),
     };
-    let are_seconds = || format!("if they are seconds, {}", scale(SECONDS.nanos));
+    let are_seconds = || format!("if they are seconds, {}", scale(1_000_000_000));
     match Counted::of_name(name) {
         Some(SECONDS) => None,
         Some(counted) => Some(format!(
             "--duration reads plain numbers as seconds, and the column is called as if it counted {}: {}; {}",
             counted.word,
-            scale(counted.nanos),
+            counted
+                .nanos
+                .map_or_else(|| "write them as seconds, by how many of them are in one".to_owned(), scale),
             are_seconds()
         )),
         // As they are, whatever they count.
@@ -208,22 +264,16 @@ mod tests {
             (&["time_us", "elapsed µs", "micros"], Some("microseconds")),
             (&["durationNanos", "t_ns"], Some("nanoseconds")),
             (&["time_s", "Seconds", "Time (s)", "lap.sec"], Some("seconds")),
-            (&["Minutes", "time_min", "Zeit in Minuten"], Some("minutes")),
-            (&["hours", "Zeit (h)"], Some("hours")),
+            (&["Minutes", "time_min", "Zeit in Minuten", "min lap", "playtimeminutes"], Some("minutes")),
+            (&["hours", "Zeit (h)", "Hours Played", "Stunden gesamt", "Total hrs"], Some("hours")),
+            (&["Time (cs)", "cs", "hundredths left"], Some("hundredths of a second")),
+            (&["tenths"], Some("tenths of a second")),
+            (&["frames", "time_frames", "igt ticks", "frames (min)"], Some("frames or ticks")),
+            (&["Seconds Played", "minutes and seconds"], Some("seconds")),
+            (&["minutes:seconds", "h:mm:ss"], None),
+            (&["Time (h:mm)"], Some("minutes")),
             (
-                &[
-                    "score",
-                    "time",
-                    "teams",
-                    "items",
-                    "second_lap",
-                    "min lap",
-                    "US record",
-                    "results",
-                    "class",
-                    "1",
-                    "",
-                ],
+                &["score", "time", "teams", "items", "second_lap", "US record", "results", "class", "1", ""],
                 None,
             ),
         ] {
@@ -251,6 +301,9 @@ mod tests {
             ("lap_ms", S, &["83456"], "leave --duration away, and scores count the same as the column"),
             ("lap_ms", Us, &["83.5"], "--scale 1000 in place of --duration reads them"),
             ("lap_ms", Us, &["83.5"], "if they are seconds, --scale 1000000 in place of --duration"),
+            ("Hours Played", S, &["12"], "--scale 3600 in place of --duration reads them"),
+            ("Time (cs)", Ms, &["12.5"], "--scale 10 in place of --duration reads them"),
+            ("time_frames", S, &["12.5"], "write them as seconds, by how many of them are in one"),
             ("Minutes", S, &["12"], "--scale 60 in place of --duration reads them"),
             ("time", Ms, &["83456", "DNF", ""], "if they are seconds, --scale 1000 in place of --duration"),
             ("time", Ms, &["83456"], "if they are milliseconds, leave --duration away"),
@@ -280,6 +333,12 @@ mod tests {
             ("Time (h:mm:ss)", "1:23", false),
             ("mm:ss", "1:23", false),
             ("time", "1:23", false),
+            ("hours:minutes", "1:23", true),
+            ("Time (min:sec)", "1:23", false),
+            ("mm:ss:cs", "1:23:45", true),
+            ("mm:ss:cs", "1:23.45", false),
+            ("Time [ss:ff]", "23:45", true),
+            ("Race: time", "1:23", false),
         ] {
             let found = Durations::of(name, &[], &numbers, false).refusal(text, &numbers);
             assert_eq!(found.is_some(), is_refused, "{name}: {found:?}");

@@ -26,6 +26,25 @@ pub struct Place {
 }
 
 impl Place {
+    /// Reads `--from-line`: a line of the first file, or `2:1235`.
+    ///
+    /// # Errors
+    /// When it is none of these.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let (file, line) = text.split_once(':').unwrap_or(("1", text));
+        let parsed =
+            file.parse::<usize>().ok().and_then(|file| Some((file.checked_sub(1)?, line.parse().ok()?)));
+        parsed.map(|(file, line)| Self { file, line, is_shared: false }).ok_or_else(|| {
+            "it must be a line, or the number of a file, from 1, and a line of it, such as 2:1235".to_owned()
+        })
+    }
+
+    /// As [`Place::parse`] has it.
+    pub fn told(self) -> String {
+        let line = self.line.max(1);
+        if self.file == 0 { line.to_string() } else { format!("{}:{line}", self.file + 1) }
+    }
+
     /// From where to go on once the row here is settled. Of a line with several rows, that is the line
     /// itself: none of them may be passed over.
     pub fn behind(self) -> Self {

@@ -3,13 +3,16 @@
 //! Nothing is guessed: a time without a zone is refused unless the user names one, and so is a number without
 //! its unit.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
+use std::rc::Rc;
 
 use foldhash::fast::FixedState;
 use jiff::civil::{Date, DateTime};
 use jiff::fmt::strtime;
 use jiff::tz::{AmbiguousOffset, Offset, TimeZone};
 
+use crate::cli::import::read::column_names::Fits;
 use crate::cli::import::read::exact::Exact;
 use crate::types::{Timestamp, quoted};
 
@@ -30,17 +33,18 @@ pub struct Times {
 /// How many times are known at once; of others, rows are ordered by their members' ids.
 const TIMES_KNOWN: usize = 1_000_000;
 
-/// Rows that have the same time, such as a day: each is a microsecond after the one before it in the file, so
-/// that their order is the file's.
-#[derive(Debug, Default)]
-pub struct InTurn(HashMap<Timestamp, i64, FixedState>);
+/// Rows that have the same time, such as a day: each is a microsecond after the one before it in all files of
+/// one pass, so that their order is that of the rows.
+#[derive(Debug, Clone, Default)]
+pub struct InTurn(Rc<RefCell<HashMap<Timestamp, i64, FixedState>>>);
 
 impl InTurn {
-    pub fn next(&mut self, at: Timestamp) -> Timestamp {
-        let known = self.0.len();
-        let earlier = match self.0.get_mut(&at) {
+    pub fn next(&self, at: Timestamp) -> Timestamp {
+        let mut times = self.0.borrow_mut();
+        let known = times.len();
+        let earlier = match times.get_mut(&at) {
             Some(earlier) => earlier,
-            None if known < TIMES_KNOWN => self.0.entry(at).or_insert(-1),
+            None if known < TIMES_KNOWN => times.entry(at).or_insert(-1),
             None => return at,
         };
         *earlier += 1;
@@ -108,9 +112,58 @@ fn offset(text: &str) -> Option<Offset> {
     fits.then(|| Offset::from_seconds(sign * (hours * 3_600 + minutes * 60)).ok()).flatten()
 }
 
+/// Months as dates spell them, by the first three letters, in some languages.
+const MONTHS: [&str; 20] = [
+    "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec", "mär", "mai", "okt",
+    "dez", "ene", "abr", "ago", "dic",
+];
+
+/// Whether a text is a time by all appearances, however it is written.
+pub fn looks_like_time(text: &str) -> bool {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+    let is_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    if !whole.is_empty() && is_digits(whole) && is_digits(fraction) {
+        // A count since 1970, between 2001 and 2040, or a date of digits.
+        let is_count = matches!(whole.len(), 10 | 13 | 16) && ("10".."22").contains(&whole);
+        return is_count || fraction.is_empty() && whole.len() == 8 && date_of_digits(whole);
+    }
+    let groups: Vec<&str> =
+        text.split(|c: char| !c.is_ascii_digit()).filter(|group| !group.is_empty()).collect();
+    let is_year = |group: &&&str| group.len() == 4 && ("1000".."2999").contains(&**group);
+    if text.contains(char::is_alphabetic) && groups.iter().any(|group| is_year(&group)) {
+        let mut words = text.split(|c: char| !c.is_alphabetic()).map(str::to_lowercase);
+        if words.any(|word| MONTHS.iter().any(|month| word.starts_with(month))) {
+            return true;
+        }
+    }
+    let date = text.split([' ', 'T', ',']).next().unwrap_or_default();
+    let parts: Vec<&str> = date.split(['-', '/', '.']).collect();
+    let [first, second, third] = parts.as_slice() else { return false };
+    let is_short = |part: &&str, most: u8| part.parse::<u8>().is_ok_and(|part| (1..=most).contains(&part));
+    let is_last_year = is_year(&third) || third.len() == 2 && is_digits(third);
+    let are_short =
+        is_short(first, 31) && is_short(second, 31) && (is_short(first, 12) || is_short(second, 12));
+    is_year(&first) && is_short(second, 12) && is_short(third, 31) || are_short && is_last_year
+}
+
+fn date_of_digits(text: &str) -> bool {
+    let part =
+        |from: usize, to: usize| text.get(from..to).and_then(|part| part.parse::<u16>().ok()).unwrap_or(0);
+    (1900..2100).contains(&part(0, 4)) && (1..=12).contains(&part(4, 6)) && (1..=31).contains(&part(6, 8))
+}
+
 impl Times {
     pub fn is_plain(&self) -> bool {
         self.format.is_none() && self.zone.is_none()
+    }
+
+    /// Whether a cell is such a time, for a column that nobody has asked for.
+    pub fn fits(&self, text: &str) -> Fits {
+        // How times are written was said of times that are to be read.
+        if !self.is_plain() || self.parse(text).is_ok() {
+            return Fits::Yes;
+        }
+        if looks_like_time(text) { Fits::OtherTime } else { Fits::No }
     }
 
     /// # Errors
@@ -130,6 +183,9 @@ impl Times {
             return Ok(time);
         }
         let told = quoted(text);
+        if let Ok(instant) = text.parse::<jiff::Timestamp>() {
+            return in_range(instant, &told);
+        }
         let is_number =
             text.starts_with(|c: char| c.is_ascii_digit()) && Exact::parse(text, '.', None).is_some();
         if is_number {
@@ -208,8 +264,11 @@ impl Times {
 }
 
 fn in_range(instant: jiff::Timestamp, told: &str) -> Result<Timestamp, String> {
-    Timestamp::from_micros(instant.as_microsecond())
-        .map_err(|_| format!("{told} is not between 1970 and April 2262, as times must be"))
+    let micros = instant.as_microsecond();
+    Timestamp::from_micros(micros).map_err(|_| match micros {
+        ..0 => format!("{told} is before 1970, and times begin there"),
+        0.. => format!("{told} is after April 2262, and times end there"),
+    })
 }
 
 fn unix(text: &str) -> Result<Timestamp, String> {
@@ -287,7 +346,9 @@ mod tests {
             ("", "", "24.07.2026", "--at-format says how it is written"),
             ("", "", "yesterday", "--at-format"),
             ("", "", "2026-13-01", "--at-format"),
-            ("", "", "1969-12-31T23:59:59Z", "is not a time"),
+            ("", "", "1969-12-31T23:59:59Z", "is before 1970, and times begin there"),
+            ("", "", "1901-07-24", "is before 1970"),
+            ("%d.%m.%Y", "", "24.07.1969", "is before 1970"),
             ("%d.%m.%Y", "", "07/24/2026", "is not a time as --at-format \"%d.%m.%Y\" has it"),
             ("%d.%m.%Y %H:%M", "", "24.07.2026 10:00", "has no time zone"),
             ("unix", "", "1784894400250", "--at-format unix-ms"),
@@ -309,6 +370,45 @@ mod tests {
         }
         for bad in ["Europe/Atlantis", "+25:00", ""] {
             assert!(super::zone(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn times_of_other_forms_are_told_from_what_is_none() {
+        for text in [
+            "2026-07-24 10:00:00",
+            "2026-07-24T10:00",
+            "24.07.2026",
+            "3.7.26",
+            "7/24/2026",
+            "7/4/2026 3:04 PM",
+            "Jun 12 1998",
+            "24. Juli 2026",
+            "Friday, July 24, 2026 3:04 PM",
+            "1784894400",
+            "1784894400.5",
+            "1784894400250",
+            "20260724",
+            "1901-07-24",
+            "12-Mar-2026",
+        ] {
+            assert!(looks_like_time(text), "{text}");
+        }
+        for text in [
+            "",
+            "x",
+            "5",
+            "46227",
+            "1.2.3",
+            "1:23.456",
+            "98765432",
+            "9784894400",
+            "Marvin",
+            "may",
+            "1.2",
+            "10-5",
+        ] {
+            assert!(!looks_like_time(text), "{text}");
         }
     }
 }
