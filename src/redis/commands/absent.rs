@@ -167,13 +167,9 @@ const ABSENT: &[&str] = &[
     "xlen",
     "xrange",
     "xread",
-    "zdiff",
     "zdiffstore",
-    "zinter",
-    "zintercard",
     "zinterstore",
     "zrangestore",
-    "zunion",
     "zunionstore",
 ];
 
@@ -198,6 +194,9 @@ pub fn why_absent(name: &str) -> Option<&'static str> {
         "watch" => "writes depend on no earlier read: ZADD has NX, XX, GT and LT, and ZINCRBY adds",
         "expire" | "expireat" | "pexpire" | "pexpireat" | "expiretime" | "pexpiretime" | "ttl" | "pttl"
         | "persist" => "a board does not end by itself: DEL drops it, and its windows and seasons end",
+        "zunionstore" | "zinterstore" | "zdiffstore" => {
+            "ZUNION, ZINTER and ZDIFF reply with what comes of several boards, and nothing keeps it"
+        }
         "flushall" | "flushdb" => "DEL drops boards one by one",
         _ => return None,
     })
