@@ -20,7 +20,7 @@ NODE = 'job=~"$job",instance=~"$instance"'
 SHARD = NODE + ',shard=~"$shard"'
 ROUTE = NODE + ',route=~"$route"'
 # Routes that read boards; the others write, or define.
-READS = "member|around|lookup|top|positions|range|rank|ranks_of|score|count|histogram|percentiles|member_boards"
+READS = "member|around|lookup|combine|top|positions|range|rank|ranks_of|score|count|histogram|percentiles|member_boards"
 
 GREEN, YELLOW, ORANGE, RED, BLUE = "green", "yellow", "orange", "red", "blue"
 

@@ -32,6 +32,7 @@ mod page;
 mod around;
 mod board_end;
 mod columns;
+mod combine;
 mod count;
 mod entries_of_member;
 mod hidden;
@@ -69,6 +70,9 @@ pub use around::{Around, AroundMember, around};
 pub use board_end::{BoardEnd, BoardEnds};
 pub use board_view::{BoardView, ShardStanding, run_in_memory};
 pub use columns::{ColumnsAsked, WithColumns};
+pub use combine::{
+    Combine, CombineRefused, CombinedAnswer, CombinedBoard, CombinedEntry, FROM_THE_LEAST, NoCombination,
+};
 pub use count::{
     Bounds, BoundsRefused, Bucket, CountAll, CountBetween, EdgesRefused, Histogram, HistogramEdges,
     HistogramOver, TotalsOf, count, count_all, edges_over, histogram,
@@ -89,6 +93,7 @@ pub use movement::{MovementAsked, WithMovement};
 pub use node::{Node, View};
 pub use outcome::{AddOtherShards, EntryChange, FoundOutcome, Previous, add_other_shards, of_only_shard};
 pub use position::{FromPosition, from_position};
+pub use question::{Aggregate, Combination, Ranking};
 pub use range::{Range, range};
 pub use rank::{RanksOf, ScoreRank, ranks_of_scores};
 pub use read::{

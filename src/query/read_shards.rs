@@ -3,12 +3,15 @@
 //! Knows: questions that are about several boards, which every shard replies to in one round trip. Must not
 //! know: a board's sums (`board_view`).
 
+use std::sync::Arc;
+
 use crate::query::board_view::BoardView;
+use crate::query::combine::on_shard::combine;
 use crate::query::instance::InstanceAsked;
 use crate::query::node::View;
 use crate::query::question::{
-    self, BoardCounts, BoardLife, BoardsOfMember, FoundMember, HiddenQuestion, HiddenReply, Mark, Question,
-    Reply,
+    self, BoardCounts, BoardLife, BoardsOfMember, CombineQuestion, CombineReply, FoundMember, HiddenQuestion,
+    HiddenReply, Mark, Question, Reply,
 };
 use crate::query::remote_shards::{ReadError, RemoteShards, unexpected};
 use crate::query::shard_board::ShardBoard;
@@ -120,6 +123,33 @@ impl<'v> ReadShards<'v> {
                     Reply::MemberOnBoards(found) if found.len() == asked => Ok(found),
                     _ => Err(unexpected(home)),
                 }
+            }
+        }
+    }
+
+    /// The parts of shards in boards that are combined.
+    ///
+    /// # Arguments
+    /// `is_asked`: which shards.
+    pub async fn combined(
+        self,
+        asked: CombineQuestion,
+        is_asked: impl Fn(ShardId) -> bool,
+    ) -> Result<Vec<CombineReply>, ReadError> {
+        match self {
+            Self::InMemory(view) => {
+                let shards = view.shards.iter().filter(|shard| is_asked(shard.id));
+                Ok(shards.map(|shard| combine(shard, &asked)).collect())
+            }
+            Self::Remote(shards) => {
+                let question = Question::Combine(Arc::new(asked));
+                let ids = shards.ids().filter(|shard| is_asked(*shard));
+                let replies = shards.ask(ids.map(|shard| (shard, &question))).await?;
+                let combined = replies.into_iter().map(|(shard, reply)| match reply {
+                    Reply::Combine(reply) => Ok(reply),
+                    _ => Err(unexpected(shard)),
+                });
+                combined.collect()
             }
         }
     }

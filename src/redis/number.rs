@@ -41,15 +41,9 @@ pub fn bound(text: &[u8]) -> Option<Number> {
     score(text.as_bytes()).or_else(|| Double::new(text.parse().ok()?).map(whole))
 }
 
-/// A place where a scan goes on, which Redis reads as C does: with a sign and with zeros before it.
+/// A place where a scan goes on: with a plus and zeros before it, if any, and nothing as 0.
 pub fn cursor(text: &[u8]) -> Option<u64> {
-    let text = str::from_utf8(text).ok()?;
-    if let Some(digits) = text.strip_prefix('-') {
-        // As an unsigned number of 64 bits.
-        let number: Option<u64> = if digits.starts_with('+') { None } else { digits.parse().ok() };
-        return number.map(u64::wrapping_neg);
-    }
-    if text.is_empty() { Some(0) } else { text.parse().ok() }
+    if text.is_empty() { Some(0) } else { str::from_utf8(text).ok()?.parse().ok() }
 }
 
 /// A double that is an integer of 64 bits, as that.
@@ -162,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_and_cursors_are_read_as_c_reads_numbers() {
+    fn bounds_and_cursors_are_read() {
         for (text, expect) in [
             ("", Some("0")),
             (" 1", Some("1")),
@@ -182,7 +176,7 @@ mod tests {
             ("00", Some(0)),
             ("+0", Some(0)),
             ("17", Some(17)),
-            ("-1", Some(u64::MAX)),
+            ("-1", None),
             ("18446744073709551615", Some(u64::MAX)),
             ("18446744073709551616", None),
             (" 1", None),

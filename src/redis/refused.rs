@@ -34,6 +34,13 @@ impl Refused {
         self.0.split(' ').next().unwrap_or_default()
     }
 
+    /// What an `EXEC` is told that is refused itself: its transaction is over.
+    #[must_use]
+    pub fn ends_transaction(&self) -> Self {
+        let why = self.text().split_once(' ').map_or(self.text(), |(_, why)| why);
+        Self::new(format!("EXECABORT Transaction discarded because of: {why}"))
+    }
+
     pub fn syntax() -> Self {
         Self::new("ERR syntax error")
     }
@@ -60,13 +67,27 @@ impl Refused {
         Self::new(format!("ERR wrong number of arguments for '{command}' command"))
     }
 
-    pub fn unknown_command<'a>(name: &[u8], arguments: impl Iterator<Item = &'a [u8]>) -> Self {
-        let mut text = format!("ERR unknown command '{}', with args beginning with: ", shown(name));
+    /// # Arguments
+    /// `instead`: what to do.
+    pub fn unknown_command<'a>(
+        name: &[u8],
+        arguments: impl Iterator<Item = &'a [u8]>,
+        instead: Option<&str>,
+    ) -> Self {
+        let mut arguments = arguments.peekable();
+        let mut text = format!("ERR unknown command '{}'", shown(name));
+        if arguments.peek().is_some() || instead.is_none() {
+            text.push_str(", with args beginning with: ");
+        }
         for argument in arguments {
             if text.len() > 2 * REPEATED_CHARS_MAX {
                 break;
             }
             let _ = write!(text, "'{}' ", shown(argument));
+        }
+        if let Some(instead) = instead {
+            text.truncate(text.trim_end().len());
+            let _ = write!(text, "; {instead}");
         }
         Self::new(text)
     }
@@ -74,6 +95,12 @@ impl Refused {
     pub fn unknown_subcommand(command: &str, name: &[u8]) -> Self {
         let help = command.to_ascii_uppercase();
         Self::new(format!("ERR unknown subcommand '{}'. Try {help} HELP.", shown(name)))
+    }
+
+    /// # Arguments
+    /// `why`: a code, and what is wrong with something that the client has sent.
+    pub fn named(why: &str, sent: &[u8]) -> Self {
+        Self::new(format!("{why} '{}'", shown(sent)))
     }
 
     /// # Arguments
@@ -217,5 +244,27 @@ impl From<DefineRefused> for Refused {
             return Self::read_only(&why.to_string());
         }
         Self::new(format!("ERR {why}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_command_is_refused_as_in_redis_and_with_what_to_do() {
+        let text = |arguments: &[&[u8]], instead| {
+            Refused::unknown_command(b"FOO", arguments.iter().copied(), instead).text().to_owned()
+        };
+        assert_eq!(text(&[], None), "ERR unknown command 'FOO', with args beginning with: ");
+        assert_eq!(
+            text(&[b"a", b"b"], None),
+            "ERR unknown command 'FOO', with args beginning with: 'a' 'b' "
+        );
+        assert_eq!(text(&[], Some("do this")), "ERR unknown command 'FOO'; do this");
+        assert_eq!(
+            text(&[b"a"], Some("do this")),
+            "ERR unknown command 'FOO', with args beginning with: 'a'; do this"
+        );
     }
 }

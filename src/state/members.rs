@@ -15,6 +15,7 @@ mod dictionary;
 
 use std::cmp::Ordering;
 use std::hash::BuildHasher;
+use std::sync::Arc;
 
 use crate::state::entry::TreeId;
 use crate::state::handle_map::{HandleSet, Segments};
@@ -44,6 +45,16 @@ const REMOVALS_WARMED: usize = 64;
 #[derive(Debug, Clone, Copy)]
 pub struct MemberHash(u64);
 
+/// A time in which no handle goes from one member to another. No two are equal, whatever shard they are of.
+#[derive(Debug, Clone, Default)]
+pub struct Era(Arc<()>);
+
+impl PartialEq for Era {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
 pub struct Members {
     ids: Ids,
     index: Index,
@@ -67,6 +78,8 @@ pub struct Members {
     freeing_now: Vec<Handle>,
     /// Dictionary pages to write at the next checkpoint.
     dirty_pages: PageSet,
+    /// Another one whenever handles may begin to be given out anew.
+    era: Era,
     /// The most handles to give out: [`HANDLES_MAX`], or fewer in tests.
     handles_max: u32,
 }
@@ -89,6 +102,7 @@ impl Members {
             hasher: foldhash::fast::RandomState::default(),
             memberships: Memberships::new(handles),
             free: HandleStack::default(),
+            era: Era::default(),
             unavailable_until_checkpoint_ends: HandleStack::default(),
             checkpoint_handle_end: u32::MAX,
             quarantined: HandleSet::default(),
@@ -163,6 +177,12 @@ impl Members {
         // A look-up reads a tag, then a handle, each in a line of its own: asked for here, both come at once.
         self.prefetch_index(hash);
         self.find(hash, id)
+    }
+
+    /// As long as it is the same, a handle that a tree has had stands for the same member: one that has left
+    /// is given out anew only after a checkpoint.
+    pub fn era(&self) -> Era {
+        self.era.clone()
     }
 
     /// The id behind a handle; empty for one never given out.
@@ -269,6 +289,7 @@ impl Members {
     /// Completes a checkpoint. O(1) in the number of members.
     pub fn complete_checkpoint(&mut self) {
         self.end_checkpoint();
+        self.era = Era::default();
         self.freeing.extend(self.quarantined_before_checkpoint.drain(..).map(HandleSet::into_segments));
         self.free_slice();
     }
@@ -435,5 +456,23 @@ mod tests {
         assert!(pages(&members.begin_checkpoint()).contains(&0));
         members.complete_checkpoint();
         assert_eq!(members.nth_next_handle(0), Handle(1), "the handle is in use and not free");
+    }
+
+    #[test]
+    fn an_era_ends_before_a_handle_goes_to_another_member() {
+        let mut members = Members::new();
+        let a = members.add(b"a");
+        members.add_tree(a, TREE);
+        let era = members.era();
+        members.remove_tree(a, TREE);
+        members.begin_checkpoint();
+        members.abandon_checkpoint(PageSet::default());
+        members.begin_checkpoint();
+        let b = members.add(b"b");
+        assert_eq!((members.id(a), members.id(b)), (&b"a"[..], &b"b"[..]));
+        assert!(members.era() == era && Members::new().era() != era);
+        members.complete_checkpoint();
+        assert!(members.era() != era, "the handle is free");
+        assert_eq!(members.nth_next_handle(0), a);
     }
 }

@@ -50,7 +50,7 @@ pub use log_hash::{
 pub use member_versions::{
     MEMBER_VERSIONS_MAX, MemberVersion, MemberVersionAge, MemberVersionChange, MemberVersions,
 };
-pub use members::{Dictionary, DictionaryIndex, HANDLES_MAX, MEMBERS_PER_PAGE, MemberHash, Members};
+pub use members::{Dictionary, DictionaryIndex, Era, HANDLES_MAX, MEMBERS_PER_PAGE, MemberHash, Members};
 pub use retired::Retired;
 pub use shard::EarlyInstances;
 pub use shard::Shard;

@@ -111,10 +111,10 @@ impl Problem {
         )
     }
 
-    /// One of the boards that entries should show their members of.
+    /// A board that a request names beside its path.
     pub fn unknown_column(board: &BoardName) -> Self {
         let detail = format!(
-            "with names the board {board}, which there is not; GET /v1/boards lists the boards, and a PUT or a job \
+            "the request names the board {board}, which there is not; GET /v1/boards lists the boards, and a PUT or a job \
              creates one"
         );
         Self::new(StatusCode::NOT_FOUND, "unknown_board", detail)
@@ -232,6 +232,10 @@ impl Problem {
 
     pub fn bad_cursor() -> Self {
         let detail = "the cursor was not returned for this board, this window and this direction; send next_cursor unchanged, with the same window, or begin without a cursor";
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, "bad_cursor", detail)
+    }
+
+    pub fn bad_cursor_of(detail: String) -> Self {
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, "bad_cursor", detail)
     }
 

@@ -52,15 +52,7 @@ impl Call {
             )));
         }
         self.check_boards_allowed(&boards)?;
-        if self.reading.waits() {
-            for board in &boards {
-                // What the request waits for is known by now.
-                let begun =
-                    self.api.operations.begin_reads(&self.reading, Some(board), ReadOptions::default());
-                Box::pin(begun).await?;
-                Box::pin(self.api.operations.wait_for_board(&self.reading, board, None)).await?;
-            }
-        }
+        self.wait_for_boards(&boards).await?;
         let has_capacity = |board: &&BoardName| {
             let known = self.api.operations.registry.get(board.as_str());
             known.is_some_and(|known| known.definition.capacity.is_some())
@@ -83,6 +75,23 @@ impl Call {
         }
         self.api.operations.count_columns(&self.reading, entries, boards.len())?;
         Ok(Some(ColumnsAsked { boards, ranks, choice: self.window(), entries, counted }))
+    }
+
+    /// Waits for what may have created boards that the request names beside its path, if it waits at all.
+    ///
+    /// # Errors
+    /// When the wait is too long, or the request is not admitted again.
+    pub async fn wait_for_boards(&self, boards: &[BoardName]) -> Result<(), Problem> {
+        if !self.reading.waits() {
+            return Ok(());
+        }
+        for board in boards {
+            // What the request waits for is known by now.
+            let begun = self.api.operations.begin_reads(&self.reading, Some(board), ReadOptions::default());
+            Box::pin(begun).await?;
+            Box::pin(self.api.operations.wait_for_board(&self.reading, board, None)).await?;
+        }
+        Ok(())
     }
 
     /// Refuses boards that the request names beside its path and that its token does not give access to.

@@ -1,6 +1,7 @@
 //! The handlers, one file for each resource.
 
 pub mod boards;
+pub mod combine;
 pub mod entered;
 pub mod hidden;
 pub mod jobs;

@@ -13,8 +13,8 @@ use crate::http::openapi::{document, operations as docs, served};
 use crate::http::render::problem::Problem;
 use crate::http::request::call::Call;
 use crate::http::resources::{
-    boards, hidden, jobs, lists, live, members, probes, ranks, read_only, rejects, removals, seasons,
-    snapshots, status,
+    boards, combine, hidden, jobs, lists, live, members, probes, ranks, read_only, rejects, removals,
+    seasons, snapshots, status,
 };
 use crate::http::routing::endpoint::Work::{Inline, InlineIfFew, Offloaded};
 use crate::http::routing::router::Router;
@@ -91,6 +91,10 @@ fn routes() -> RouterBuilder {
         .add(
             post("/v1/boards/{board}/members:lookup", "lookup"),
             Token(Read, InPath), InlineIfFew(members::lookup), docs::lookup(),
+        )
+        .add(
+            post("/v1/boards:combine", "combine"),
+            Token(Read, ByHandler), Offloaded(combine::combine), docs::combine(),
         )
         .add(
             get(MEMBER, "member_boards"),

@@ -138,6 +138,7 @@ fn requests_on_the_same_thread_are_answered_while_others_are_offloaded() {
         ("POST", "/v1/boards/a/ranks:of", &scores),
         ("GET", "/v1/boards/a/histogram?edges=20,30,40", ""),
         ("GET", "/v1/boards/a/percentiles?p=50", ""),
+        ("POST", "/v1/boards:combine", r#"{"boards":{"a":1}}"#),
     ] {
         let writing = fixture.api.operations.node.shards[0].state.write(Purpose::Apply);
         for connection in &mut *long {

@@ -147,6 +147,22 @@ async fn lists_ranks_and_counts_have_their_shapes() {
         assert_eq!(found["entries"][2]["group_rank"], json!(3));
         assert_eq!(found["not_found"], json!(["nobody"]));
 
+        let body = r#"{"boards":{"arena":2},"limit":2,"member":"m4"}"#;
+        let (status, found) = service.send("POST", "/v1/boards:combine", body).await;
+        assert_eq!((status, members(&found)), (StatusCode::OK, vec!["m0".to_owned(), "m1".to_owned()]));
+        assert_eq!(found["windows"], json!({"arena": "all"}));
+        assert_eq!((&found["member"]["position"], &found["member"]["worse"]), (&json!(5), &json!(0)));
+        assert_eq!((&found["total"], &found["entries"][0]["score"]), (&json!(5), &json!(100)));
+        let cursor = found["next_cursor"].as_str().expect("there is more");
+        let body = json!({"boards": {"arena": 2}, "cursor": cursor, "member": "nobody"}).to_string();
+        let (_, found) = service.send("POST", "/v1/boards:combine", &body).await;
+        assert_eq!(
+            (members(&found), &found["member"]),
+            (vec!["m2".into(), "m3".into(), "m4".into()], &json!(null))
+        );
+        let body = json!({"boards": {"arena": 3}, "cursor": cursor}).to_string();
+        assert_eq!(service.send("POST", "/v1/boards:combine", &body).await.1["code"], json!("bad_cursor"));
+
         let rank = service.get("/v1/boards/arena/rank?score=40").await;
         for (name, value) in
             [("rank", 2), ("better", 1), ("tied", 2), ("worse", 2), ("total", 5), ("score", 40)]

@@ -90,7 +90,7 @@ fn routes_that_name_a_board_in_their_path_check_it_there() {
 
 #[test]
 fn get_routes_and_posted_questions_need_the_scope_read_at_most() {
-    const QUESTIONS: [&str; 2] = ["lookup", "ranks_of"];
+    const QUESTIONS: [&str; 3] = ["lookup", "ranks_of", "combine"];
     // Files hold more than answers tell: rejected jobs of every board, hidden entries, versions. Who is
     // hidden is for moderators.
     const FOR_FEWER: [&str; 2] = ["snapshot_file", "hidden"];
@@ -201,6 +201,11 @@ async fn a_confined_token_sees_and_changes_its_boards_only() {
         let (status, answer) = guarded.with(reads, "POST", &lookup, r#"{"members":["m"]}"#).await;
         assert_eq!(status, expect, "{with}: {answer}");
         assert!(status != 403 || code(&answer) == "forbidden_board", "{with}: {answer}");
+        let boards: serde_json::Map<_, _> =
+            with.split(',').map(|board| (board.to_owned(), json!(1))).collect();
+        let combined = json!({ "boards": boards }).to_string();
+        let (status, answer) = guarded.with(reads, "POST", "/v1/boards:combine", &combined).await;
+        assert_eq!(status, expect, "{with}: {answer}");
     }
     // Percent-encoded, it is the same board.
     let (status, answer) = guarded.with(reads, "GET", "/v1/boards/%75s-a/top", "").await;

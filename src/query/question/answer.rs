@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use crate::board::Definition;
+use crate::query::combine::on_shard::combine;
 use crate::query::instance::{InstanceAsked, WindowChoice};
 use crate::query::question::columns::words_on_boards;
 use crate::query::question::{
@@ -62,6 +63,7 @@ pub fn answer(shard: &Shard, question: &Question<'_>) -> Reply {
             Reply::BoardsOfMember(boards_of_member(shard, member, after, limit, prefixes, *instance, *hidden))
         }
         Question::Hidden(asked) => Reply::Hidden(bans_of(shard, asked)),
+        Question::Combine(asked) => Reply::Combine(combine(shard, asked)),
         // None of them is in memory: `AnsweringShard` reads them from the disk.
         Question::Rejects(_) => Reply::Rejects(RejectsReply::default()),
         Question::Movement { since, members, keys } => {
@@ -129,7 +131,7 @@ fn ask_for_profile(entry: &mut ShardEntry) {
 
 /// Whether the life is on the shard. Instances are over when their board is. One that no job has entered, or
 /// that was dropped because enough newer ones have closed, counts as empty.
-fn life_of(shard: &Shard, life: &BoardLife) -> LifeOnShard {
+pub fn life_of(shard: &Shard, life: &BoardLife) -> LifeOnShard {
     if shard.board(life.board.as_str()).is_some_and(|board| board.incarnation == life.incarnation) {
         LifeOnShard::Here
     } else if shard.has_ended(life.board.split().0, life.incarnation) {

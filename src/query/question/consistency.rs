@@ -5,6 +5,7 @@
 //! and which counts cannot be greater than others. Must not know: which node replied.
 
 use crate::job::JobPlace;
+use crate::query::question::combine::combined_fits;
 use crate::query::question::{
     BoardCounts, BoardLife, Counted, FoundMember, Mark, Question, RejectsQuestion, RejectsReply, Reply,
     RunQuestion, RunReply, RunStart, ShardEntry, SortKey, SplittersQuestion, SplittersReply,
@@ -79,6 +80,7 @@ pub fn is_consistent(question: &Question<'_>, reply: &Reply) -> bool {
                 && reply.bans.first().is_none_or(|first| Some(place(first)) > after)
         }
         (Question::LastJob(_), Reply::LastJob(..)) => true,
+        (Question::Combine(asked), Reply::Combine(reply)) => combined_fits(asked, reply),
         (Question::Changed(boards), Reply::Changed(changed)) => boards.len() == changed.len(),
         _ => false,
     }

@@ -4,7 +4,9 @@
 
 use thiserror::Error;
 
+use crate::query::question::combine::{COMBINED_BOARDS_MAX, COMBINED_LISTED_MAX, COMBINED_WEIGHT_MAX};
 use crate::query::question::{Question, RejectsQuestion};
+use crate::types::Number;
 
 /// Runs of one question: up to five for each of a thousand percentiles.
 const RUNS_MAX: usize = 5_120;
@@ -102,6 +104,18 @@ pub fn check(question: &Question<'_>) -> Result<(), InvalidQuestion> {
             } else {
                 Err(InvalidQuestion { what: "entries on other boards", asked, limit })
             }
+        }
+        Question::Combine(asked) => {
+            within("boards", asked.boards.len(), COMBINED_BOARDS_MAX)?;
+            let limit = usize::try_from(asked.limit).unwrap_or(usize::MAX);
+            within("entries", limit, usize::try_from(COMBINED_LISTED_MAX).unwrap_or(usize::MAX))?;
+            let (limit, weights) = (COMBINED_WEIGHT_MAX.unsigned_abs(), asked.boards.iter());
+            let weights = weights.map(|(_, weight)| match weight {
+                Number::Integer(weight) => weight.unsigned_abs(),
+                Number::Float(_) => 0,
+            });
+            let asked = weights.max().unwrap_or_default();
+            if asked <= limit { Ok(()) } else { Err(InvalidQuestion { what: "times a score", asked, limit }) }
         }
         Question::Rejects(RejectsQuestion { rejects, read, bytes, .. }) => {
             let within = |what, asked: u32, limit: u32| {

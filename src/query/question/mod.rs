@@ -9,6 +9,7 @@
 
 mod answer;
 mod columns;
+mod combine;
 mod consistency;
 mod limits;
 mod widths;
@@ -22,17 +23,22 @@ use crate::query::summary::{KnownSummary, SummaryReply};
 use crate::state::{Ban, Incarnation};
 use crate::storage::codec::RejectRecord;
 use crate::tree::{Words, compare_ids};
-use crate::types::{BoardName, MemberId, Sequence, Timestamp};
+use crate::types::{BoardName, MemberId, Number, Sequence, Timestamp};
 
 pub use answer::{
-    answer, ask_for_profiles, bans_of, boards_of_member, counts_of, found_member, last_job_of, movement_of,
-    splitters_of,
+    answer, ask_for_profiles, bans_of, boards_of_member, counts_of, found_member, last_job_of, life_of,
+    movement_of, splitters_of,
 };
 pub use columns::words_on_boards;
+pub use combine::{
+    Aggregate, COMBINED_BOARDS_MAX, COMBINED_BYTES_MAX, COMBINED_ENTRIES_MAX, COMBINED_LISTED_MAX,
+    COMBINED_LOOKUPS_MAX, COMBINED_WEIGHT_MAX, Combination, CombineQuestion, CombineReply, Combined,
+    CombinedCounts, CombinedKey, NotCombined, Ranking,
+};
 pub use consistency::is_consistent;
 pub(super) use limits::ENTRIES_MAX;
 pub use limits::{InvalidQuestion, check};
-pub use widths::check_widths;
+pub use widths::{check_widths, check_widths_of_combined};
 
 /// A board as one of its lives, so that no count mixes two of them; or an instance of one of its windows,
 /// under the name by which shards keep it.
@@ -198,6 +204,8 @@ pub enum Question<'a> {
     LastJob(BoardLife),
     /// Who is hidden.
     Hidden(HiddenQuestion<'a>),
+    /// Several boards together.
+    Combine(Arc<CombineQuestion>),
     /// Another question, and beside it of other boards: counts at marks, and the words of the members of all
     /// entries that are replied to be shown.
     WithColumns { question: Box<Question<'a>>, boards: Vec<(BoardLife, Vec<Mark<'a>>)> },
@@ -267,6 +275,7 @@ impl Question<'_> {
             | Self::Movement { .. }
             | Self::Summary { .. }
             | Self::Hidden(_)
+            | Self::Combine(_)
             | Self::Changed(_)
             | Self::LastJob(_) => false,
         }
@@ -278,21 +287,24 @@ impl Question<'_> {
             Self::WithColumns { question, boards } => (&**question, boards),
             _ => (self, &[]),
         };
-        let (one, several, counted): (_, &[BoardLife], &[(BoardLife, Vec<Mark<'_>>)]) = match question {
-            Self::Counts(boards) => (None, &[], boards),
+        let (mut one, mut several): (_, &[BoardLife]) = (None, &[]);
+        let mut counted: &[(BoardLife, Vec<Mark<'_>>)] = &[];
+        let mut combined: &[(BoardLife, Number)] = &[];
+        match question {
+            Self::Counts(boards) => counted = boards,
             Self::Runs(board, _)
             | Self::Splitters(board, _)
             | Self::Lookup { board, .. }
             | Self::Movement { since: board, .. }
             | Self::LastJob(board)
-            | Self::Summary { board, .. } => (Some(board), &[], &[]),
-            Self::MemberOnBoards { boards, .. } | Self::Changed(boards) => (None, boards, &[]),
-            Self::BoardsOfMember { .. } | Self::Rejects(_) | Self::Hidden(_) | Self::WithColumns { .. } => {
-                (None, &[], &[])
-            }
-        };
+            | Self::Summary { board, .. } => one = Some(board),
+            Self::MemberOnBoards { boards, .. } | Self::Changed(boards) => several = boards,
+            Self::Combine(asked) => combined = &asked.boards,
+            Self::BoardsOfMember { .. } | Self::Rejects(_) | Self::Hidden(_) | Self::WithColumns { .. } => {}
+        }
         let counted = counted.iter().chain(columns).map(|(board, _)| board);
-        let lives = one.into_iter().chain(several).chain(counted);
+        let combined = combined.iter().map(|(board, _)| board);
+        let lives = one.into_iter().chain(several).chain(counted).chain(combined);
         lives.map(|life| life.board.board())
     }
 
@@ -457,6 +469,7 @@ pub enum Reply {
     /// `None`: the shard does not have it, or it does not end after a quiet time there.
     LastJob(LifeOnShard, Option<Timestamp>),
     Hidden(HiddenReply),
+    Combine(CombineReply),
     WithColumns {
         reply: Box<Reply>,
         /// One for each board asked.
@@ -527,6 +540,7 @@ impl Reply {
             Self::Splitters(splitters) => splitters.iter().any(|reply| is_over(reply.life)),
             Self::Lookup { life, .. } | Self::LastJob(life, _) => is_over(*life),
             Self::Movement(reply) => is_over(reply.life),
+            Self::Combine(reply) => reply.boards.iter().any(|(life, _)| is_over(*life)),
             Self::WithColumns { reply, counts, .. } => {
                 counts.iter().any(|board| is_over(board.life)) || reply.has_ended_board()
             }
@@ -556,6 +570,7 @@ impl Reply {
             | Self::Movement(_)
             | Self::Summary(_)
             | Self::Hidden(_)
+            | Self::Combine(_)
             | Self::Changed(_)
             | Self::LastJob(..) => None,
         }
@@ -570,6 +585,7 @@ impl Reply {
             | Self::Movement(_)
             | Self::Summary(_)
             | Self::Hidden(_)
+            | Self::Combine(_)
             | Self::Changed(_)
             | Self::LastJob(..) => {}
             Self::Runs(runs) => {

@@ -2,7 +2,8 @@
 //! node may be wrong.
 
 use crate::query::question::{
-    BoardLife, InvalidQuestion, Mark, Question, RunQuestion, RunStart, SortKey, SplittersQuestion,
+    BoardLife, CombineQuestion, InvalidQuestion, Mark, Question, RunQuestion, RunStart, SortKey,
+    SplittersQuestion,
 };
 use crate::query::shard_board::ShardBoard;
 use crate::state::Shard;
@@ -47,6 +48,7 @@ pub fn check_widths(shard: &Shard, question: &Question<'_>) -> Result<(), Invali
             let board = BoardLife { board: since.board.board(), ..*since };
             widths(&board).map_or(Ok(()), |widths| keys.iter().try_for_each(|key| widths.check_key(key)))
         }
+        Question::Combine(asked) => check_widths_of_combined(shard, asked),
         Question::MemberOnBoards { .. }
         | Question::BoardsOfMember { .. }
         | Question::Rejects(_)
@@ -55,6 +57,17 @@ pub fn check_widths(shard: &Shard, question: &Question<'_>) -> Result<(), Invali
         | Question::LastJob(_)
         | Question::Changed(_) => Ok(()),
     }
+}
+
+/// As [`check_widths`], of boards that are combined: they have one key.
+///
+/// # Errors
+/// When some board has more.
+pub fn check_widths_of_combined(shard: &Shard, asked: &CombineQuestion) -> Result<(), InvalidQuestion> {
+    asked.boards.iter().try_for_each(|(life, _)| match ShardBoard::of_life(shard, life).window {
+        Some((_, window)) => within("words of a score that is combined", window.definition.keys.len(), 1),
+        None => Ok(()),
+    })
 }
 
 impl Widths {

@@ -11,6 +11,7 @@
 
 mod approximate;
 mod columns;
+mod combine;
 mod large_reads;
 mod missing;
 mod movement;

@@ -84,12 +84,36 @@ impl Asking<'_> {
             let (after, deadline) = (self.written.clone(), Some(Instant::now() + APPLIED_WITHIN));
             let options = ReadOptions { after, deadline, ..ReadOptions::default() };
             self.operations.begin_reads(&reading, board, options).await?;
-            if let Some(board) = board.filter(|board| self.unheard.contains(board)) {
-                let until = Instant::now() + BOARD_HEARD_OF;
-                self.operations.wait_for_board(&reading, board, Some(until)).await?;
+            if let Some(board) = board {
+                self.hear_of(&reading, board).await?;
             }
         }
         Ok(reading)
+    }
+
+    /// The same for several boards.
+    ///
+    /// # Errors
+    /// As [`Asking::begin`].
+    pub async fn begin_on(&self, keys: &[BoardKey]) -> Result<Reading, Refused> {
+        let mut boards = keys.iter().map(|key| &key.board);
+        let reading = self.begin(boards.next()).await?;
+        if reading.waits() {
+            for board in boards {
+                self.operations.begin_reads(&reading, Some(board), ReadOptions::default()).await?;
+                self.hear_of(&reading, board).await?;
+            }
+        }
+        Ok(reading)
+    }
+
+    /// Waits a moment for a board that the connection has made, if this node has not heard of it yet.
+    async fn hear_of(&self, reading: &Reading, board: &BoardName) -> Result<(), Refused> {
+        if self.unheard.contains(board) {
+            let until = Instant::now() + BOARD_HEARD_OF;
+            self.operations.wait_for_board(reading, board, Some(until)).await?;
+        }
+        Ok(())
     }
 
     /// Reads a board. `None`: there is none of this name.

@@ -12,6 +12,7 @@
 
 mod asked;
 mod bounds;
+mod combine;
 mod expiry;
 mod key;
 mod keyspace;
@@ -25,6 +26,7 @@ mod take;
 mod write;
 
 pub use asked::{Asking, Peer, count_unsent};
+pub use combine::answer_combined;
 pub use key::BoardKey;
 pub use keyspace::{answer_keyspace, board_count};
 pub use pace::{LOOKUP, Pace};

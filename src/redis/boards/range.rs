@@ -85,15 +85,17 @@ impl EntryForm {
         if with_scores { Self::Scores } else { Self::Members }
     }
 
-    pub fn write(self, entry: &Listed, replies: &mut Replies) {
+    /// # Arguments
+    /// `score`: its digits, if they are shown.
+    pub fn write(self, member: &str, score: impl FnOnce() -> String, replies: &mut Replies) {
         if self == Self::Scores && replies.protocol == Protocol::Resp3 {
             replies.array(2);
         }
-        replies.text(&entry.member);
+        replies.text(member);
         match self {
             Self::Members => {}
-            Self::Scores => replies.double(&digits(&entry.score)),
-            Self::Texts => replies.text(&digits(&entry.score)),
+            Self::Scores => replies.double(&score()),
+            Self::Texts => replies.text(&score()),
         }
     }
 
@@ -136,7 +138,7 @@ impl EntryArray {
         replies: &mut Replies,
     ) -> Result<(), Refused> {
         for entry in entries {
-            self.form.write(entry, replies);
+            self.form.write(&entry.member, || digits(&entry.score), replies);
         }
         self.written += entries.len();
         // What cannot fit is refused as soon as that is seen.

@@ -166,6 +166,7 @@ async fn scanned(
     replies.array(2);
     let next = if end < total { end } else { 0 };
     replies.text(&next.to_string());
-    write_range(asking, (reading, key), &range, EntryForm::Texts, is_wanted, replies).await?;
+    let form = if scan.with_scores { EntryForm::Texts } else { EntryForm::Members };
+    write_range(asking, (reading, key), &range, form, is_wanted, replies).await?;
     Ok(())
 }

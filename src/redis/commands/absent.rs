@@ -158,13 +158,9 @@ const ABSENT: &[&str] = &[
     "xlen",
     "xrange",
     "xread",
-    "zdiff",
     "zdiffstore",
-    "zinter",
-    "zintercard",
     "zinterstore",
     "zrangestore",
-    "zunion",
     "zunionstore",
 ];
 
@@ -187,6 +183,9 @@ pub fn why_absent(name: &str) -> Option<&'static str> {
             "there are no scripts"
         }
         "watch" => "writes depend on no earlier read: ZADD has NX, XX, GT and LT, and ZINCRBY adds",
+        "zunionstore" | "zinterstore" | "zdiffstore" => {
+            "ZUNION, ZINTER and ZDIFF reply with what comes of several boards, and nothing keeps it"
+        }
         "flushall" | "flushdb" => "DEL drops boards one by one",
         _ => return None,
     })

@@ -1,6 +1,7 @@
 //! What a client asks for, in types. Borrowed from the request.
 
 use crate::job::{Compare, Presence};
+use crate::query::{Aggregate, Combination};
 use crate::redis::frames::Protocol;
 use crate::types::Number;
 
@@ -10,6 +11,7 @@ pub enum Command<'b> {
     Keyspace(Keyspace<'b>),
     /// Reads one board.
     Read(&'b [u8], Read<'b>),
+    Combine(Combining<'b>),
     /// Writes to one board.
     Write(&'b [u8], Write<'b>),
     Take(Taking<'b>),
@@ -42,6 +44,8 @@ pub enum Connection<'b> {
     /// The sections asked for; none for the usual ones.
     Info(Vec<&'b [u8]>),
     ConfigGet(Vec<&'b [u8]>),
+    /// The subcommands of a command.
+    Help(&'static str),
     Time,
     Unwatch,
     /// For so many replicas.
@@ -71,7 +75,17 @@ pub enum ClientCommand<'b> {
     /// Noted by nobody.
     Accepted,
     Info,
-    List,
+    List(Listing),
+}
+
+/// Which connections are listed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Listing {
+    All,
+    /// Of a type that there is not here.
+    None,
+    /// Those with these numbers.
+    Of(Vec<u64>),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -156,6 +170,29 @@ pub enum Read<'b> {
     Random { count: Option<RandomCount>, with_scores: bool },
 }
 
+/// Reads several boards together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Combining<'b> {
+    pub keys: Vec<&'b [u8]>,
+    /// What the scores of each are multiplied by.
+    pub weights: Vec<Number>,
+    pub combination: Combination,
+    pub aggregate: Aggregate,
+    pub reply: CombineReply,
+}
+
+/// What is replied of boards together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CombineReply {
+    Entries {
+        with_scores: bool,
+    },
+    /// How many members there are; up to the limit, unless that is 0.
+    Count {
+        limit: u64,
+    },
+}
+
 /// Entries in parts: those whose members match a pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EntryScan<'b> {
@@ -164,6 +201,7 @@ pub struct EntryScan<'b> {
     pub pattern: Option<&'b [u8]>,
     /// How many are to be looked at; it may be more.
     pub count: u64,
+    pub with_scores: bool,
 }
 
 /// How many members are drawn.

@@ -2,7 +2,9 @@
 
 #![allow(clippy::unnecessary_wraps, reason = "the table has one signature for all")]
 
-use crate::redis::commands::command::{Authentication, ClientCommand, Command, CommandQuery, Connection};
+use crate::redis::commands::command::{
+    Authentication, ClientCommand, Command, CommandQuery, Connection, Listing,
+};
 use crate::redis::commands::words::{Words, is};
 use crate::redis::frames::{Arguments, Protocol};
 use crate::redis::number;
@@ -78,9 +80,12 @@ pub fn hello(arguments: Arguments<'_>) -> Parsed<'_> {
     about(Connection::Hello { protocol, authentication, name })
 }
 
-/// `CLIENT ID|GETNAME|SETNAME|SETINFO|INFO|LIST|NO-EVICT|NO-TOUCH`
+/// `CLIENT ID|GETNAME|SETNAME|SETINFO|INFO|LIST|NO-EVICT|NO-TOUCH|HELP`
 pub fn client(arguments: Arguments<'_>) -> Parsed<'_> {
     let mut words = Words::after(arguments, 1);
+    if let Some(help) = words.help("client")? {
+        return Ok(help);
+    }
     let (name, more) = (words.take()?, words.left());
     let (subcommand, most) = [
         ("id", 0),
@@ -103,15 +108,20 @@ pub fn client(arguments: Arguments<'_>) -> Parsed<'_> {
         "getname" => ClientCommand::GetName,
         "setname" => ClientCommand::SetName(checked_name(words.take()?)?),
         "info" => ClientCommand::Info,
-        "list" if more == 0 => ClientCommand::List,
-        // Connections of other types are not here.
-        "list" => {
-            if !(words.take_if("TYPE", 1) && words.take_if("NORMAL", 0)) {
-                return Err(Refused::syntax());
+        "setinfo" => {
+            let (attribute, value) = (words.take()?, words.take()?);
+            if !is(attribute, "lib-name") && !is(attribute, "lib-ver") {
+                return Err(Refused::named("ERR Unrecognized option", attribute));
             }
-            words.end()?;
-            ClientCommand::List
+            if !value.iter().all(u8::is_ascii_graphic) {
+                return Err(Refused::new(format!(
+                    "ERR {} cannot contain spaces, newlines or special characters.",
+                    String::from_utf8_lossy(attribute)
+                )));
+            }
+            ClientCommand::Accepted
         }
+        "list" => ClientCommand::List(listing(&mut words)?),
         "no-evict" | "no-touch" => {
             let word = words.take()?;
             if !is(word, "on") && !is(word, "off") {
@@ -121,6 +131,30 @@ pub fn client(arguments: Arguments<'_>) -> Parsed<'_> {
         }
         _ => ClientCommand::Accepted,
     }))
+}
+
+/// Which connections are asked for: all there are are normal ones.
+fn listing(words: &mut Words<'_>) -> Result<Listing, Refused> {
+    if words.left() == 0 {
+        return Ok(Listing::All);
+    }
+    if words.left() == 2 && words.take_if("TYPE", 1) {
+        let kind = words.take()?;
+        if is(kind, "normal") {
+            return Ok(Listing::All);
+        }
+        let is_known = ["master", "slave", "replica", "pubsub"].iter().any(|known| is(kind, known));
+        return if is_known {
+            Ok(Listing::None)
+        } else {
+            Err(Refused::named("ERR Unknown client type", kind))
+        };
+    }
+    if words.take_if("ID", 1) {
+        let id = |text: &[u8]| number::integer(text).ok_or_else(|| Refused::new("ERR Invalid client ID"));
+        return Ok(Listing::Of(words.rest().into_iter().map(id).collect::<Result<_, _>>()?));
+    }
+    Err(Refused::syntax())
 }
 
 /// The longest name of a client, in bytes: it is kept for as long as its connection is open.
@@ -136,11 +170,14 @@ fn checked_name(name: &[u8]) -> Result<&[u8], Refused> {
     Err(Refused::new("ERR Client names cannot contain spaces, newlines or special characters."))
 }
 
-/// `COMMAND [COUNT|INFO|DOCS|GETKEYS]`
+/// `COMMAND [COUNT|INFO|DOCS|GETKEYS|HELP]`
 pub fn command(arguments: Arguments<'_>) -> Parsed<'_> {
     let mut words = Words::after(arguments, 1);
     if words.left() == 0 {
         return about(Connection::Command(CommandQuery::All));
+    }
+    if let Some(help) = words.help("command")? {
+        return Ok(help);
     }
     let name = words.take()?;
     let rest = words.rest();
@@ -171,9 +208,12 @@ pub fn info(arguments: Arguments<'_>) -> Parsed<'_> {
     about(Connection::Info(sections))
 }
 
-/// `CONFIG GET parameter [parameter ...]`
+/// `CONFIG GET parameter [parameter ...]`, `CONFIG HELP`
 pub fn config(arguments: Arguments<'_>) -> Parsed<'_> {
     let mut words = Words::after(arguments, 1);
+    if let Some(help) = words.help("config")? {
+        return Ok(help);
+    }
     let name = words.take()?;
     if !is(name, "get") {
         return Err(Refused::unknown_subcommand("config", name));
@@ -245,8 +285,15 @@ mod tests {
             ("CLIENT KILL x", "ERR unknown subcommand 'KILL'. Try CLIENT HELP."),
             ("CLIENT SETNAME", "ERR wrong number of arguments for 'client|setname' command"),
             ("CLIENT NO-EVICT maybe", "ERR syntax error"),
-            ("CLIENT LIST ID 7", "ERR syntax error"),
+            ("CLIENT LIST ID", "ERR syntax error"),
+            ("CLIENT LIST ID 7 x", "ERR Invalid client ID"),
             ("CLIENT LIST TYPE normal x", "ERR syntax error"),
+            ("CLIENT LIST TYPE x", "ERR Unknown client type 'x'"),
+            ("CLIENT SETINFO FOO 1", "ERR Unrecognized option 'FOO'"),
+            (
+                "CLIENT SETINFO LIB-NAME 'a b'",
+                "ERR LIB-NAME cannot contain spaces, newlines or special characters.",
+            ),
             ("COMMAND X", "ERR unknown subcommand 'X'. Try COMMAND HELP."),
             ("CONFIG SET a b", "ERR unknown subcommand 'SET'. Try CONFIG HELP."),
             ("CONFIG GET", "ERR wrong number of arguments for 'config|get' command"),
@@ -257,6 +304,25 @@ mod tests {
         ] {
             assert_eq!(refused(request), expect, "{request}");
         }
+    }
+
+    #[test]
+    fn connections_are_listed_by_type_or_number() {
+        for (request, expect) in [
+            ("CLIENT LIST", Listing::All),
+            ("CLIENT LIST TYPE Normal", Listing::All),
+            ("CLIENT LIST TYPE pubsub", Listing::None),
+            ("client list type replica", Listing::None),
+            ("CLIENT LIST ID 7 9", Listing::Of(vec![7, 9])),
+        ] {
+            parsed(request, |command| {
+                let expect = Command::Connection(Connection::Client(ClientCommand::List(expect)));
+                assert_eq!(*command, expect, "{request}");
+            });
+        }
+        parsed("CLIENT SETINFO lib-ver 1.0", |command| {
+            assert_eq!(*command, Command::Connection(Connection::Client(ClientCommand::Accepted)));
+        });
     }
 
     #[test]

@@ -16,9 +16,12 @@ pub fn exists(arguments: Arguments<'_>) -> Result<Command<'_>, Refused> {
     Ok(Command::Keyspace(Keyspace::Exists(Words::after(arguments, 1).rest())))
 }
 
-/// `OBJECT ENCODING key`
+/// `OBJECT ENCODING key`, `OBJECT HELP`
 pub fn object(arguments: Arguments<'_>) -> Result<Command<'_>, Refused> {
     let mut words = Words::after(arguments, 1);
+    if let Some(help) = words.help("object")? {
+        return Ok(help);
+    }
     if !words.take_if("ENCODING", 0) {
         return Err(Refused::unknown_subcommand("object", words.take()?));
     }
@@ -28,9 +31,12 @@ pub fn object(arguments: Arguments<'_>) -> Result<Command<'_>, Refused> {
     Ok(Command::Keyspace(Keyspace::Encoding(words.take()?)))
 }
 
-/// `MEMORY USAGE key [SAMPLES count]`
+/// `MEMORY USAGE key [SAMPLES count]`, `MEMORY HELP`
 pub fn memory(arguments: Arguments<'_>) -> Result<Command<'_>, Refused> {
     let mut words = Words::after(arguments, 1);
+    if let Some(help) = words.help("memory")? {
+        return Ok(help);
+    }
     if !words.take_if("USAGE", 0) {
         return Err(Refused::unknown_subcommand("memory", words.take()?));
     }
@@ -109,11 +115,11 @@ mod tests {
             "18446744073709551615 Some(\"a*\") 5 None"
         );
         assert_eq!(scan("SCAN +00"), "0 None 10 None");
-        assert_eq!(scan("SCAN -1"), "18446744073709551615 None 10 None");
         assert_eq!(scan("SCAN 0 TYPE zset"), "0 None 10 Some(\"zset\")");
         for (request, expect) in [
             ("SCAN x", "ERR invalid cursor"),
             ("SCAN 1x", "ERR invalid cursor"),
+            ("SCAN -1", "ERR invalid cursor"),
             ("SCAN 0 COUNT 0", "ERR syntax error"),
             ("SCAN 0 COUNT x", "ERR value is not an integer or out of range"),
             ("SCAN 0 MATCH", "ERR syntax error"),

@@ -166,22 +166,27 @@ pub fn zrevrank(arguments: Arguments<'_>) -> Result<Command<'_>, Refused> {
 fn rank(arguments: Arguments<'_>, descending: bool) -> Result<Command<'_>, Refused> {
     let mut words = Words::after(arguments, 1);
     let (key, member) = (words.take()?, words.take()?);
+    if words.left() > 1 {
+        return Err(Refused::arity(if descending { "zrevrank" } else { "zrank" }));
+    }
     let with_score = words.take_if("WITHSCORE", 0);
     words.end()?;
     Ok(Command::Read(key, Read::Rank { member, descending, with_score }))
 }
 
-/// `ZSCAN key cursor [MATCH pattern] [COUNT count]`
+/// `ZSCAN key cursor [MATCH pattern] [COUNT count] [NOSCORES]`
 pub fn zscan(arguments: Arguments<'_>) -> Result<Command<'_>, Refused> {
     let mut words = Words::after(arguments, 1);
     let (key, cursor) = (words.take()?, words.take()?);
     let cursor = number::cursor(cursor).ok_or_else(|| Refused::new("ERR invalid cursor"))?;
-    let mut scan = EntryScan { cursor, pattern: None, count: 0 };
+    let mut scan = EntryScan { cursor, pattern: None, count: 0, with_scores: true };
     while words.left() > 0 {
         if words.take_if("MATCH", 1) {
             scan.pattern = Some(words.take()?);
         } else if words.take_if("COUNT", 1) {
             scan.count = words.scan_count()?;
+        } else if words.take_if("NOSCORES", 0) {
+            scan.with_scores = false;
         } else {
             return Err(Refused::syntax());
         }
@@ -267,6 +272,16 @@ mod tests {
     }
 
     #[test]
+    fn a_scan_may_leave_scores_out() {
+        for (request, expect) in [("ZSCAN k 0", true), ("ZSCAN k 0 noscores COUNT 5", false)] {
+            parsed(request, |command| match command {
+                Command::Read(_, Read::Scan(scan)) => assert_eq!(scan.with_scores, expect, "{request}"),
+                other => panic!("{other:?}"),
+            });
+        }
+    }
+
+    #[test]
     fn wrong_ranges_are_refused_in_the_words_of_redis() {
         for (request, expect) in [
             ("ZRANGE k 0", "ERR wrong number of arguments for 'zrange' command"),
@@ -290,7 +305,10 @@ mod tests {
             ("ZCOUNT k 0 x", "ERR min or max is not a float"),
             ("ZLEXCOUNT k 0 +", "ERR min or max not valid string range item"),
             ("ZRANK k a b", "ERR syntax error"),
+            ("ZRANK k a b c", "ERR wrong number of arguments for 'zrank' command"),
+            ("ZREVRANK k a WITHSCORE c", "ERR wrong number of arguments for 'zrevrank' command"),
             ("ZSCAN k x", "ERR invalid cursor"),
+            ("ZSCAN k -1", "ERR invalid cursor"),
             ("ZSCAN k 0 COUNT 0", "ERR syntax error"),
             ("ZRANDMEMBER k x", "ERR value is not an integer or out of range"),
             ("ZRANDMEMBER k 1 x", "ERR syntax error"),

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use crate::access::Scope;
 use crate::redis::commands::command::Command;
-use crate::redis::commands::{add, connection, expiry, keyspace, range, take, transaction};
+use crate::redis::commands::{add, combine, connection, expiry, keyspace, range, take, transaction};
 use crate::redis::frames::Arguments;
 use crate::redis::number;
 use crate::redis::refused::Refused;
@@ -199,7 +199,10 @@ pub const COMMANDS: &[Spec] = commands! {
     "zadd" -4 FIRST WRITE, SortedSet "1.2.0" add::zadd: "Sets scores, or adds to one";
     "zcard" 2 FIRST READ, SortedSet "1.2.0" range::zcard: "The number of entries";
     "zcount" 4 FIRST READ, SortedSet "2.0.0" range::zcount: "The number of entries between two scores";
+    "zdiff" -3 COUNTED READ, SortedSet "6.2.0" combine::zdiff: "Entries of a board whose members are on none of the others";
     "zincrby" 4 FIRST WRITE, SortedSet "1.2.0" add::zincrby: "Adds to a score";
+    "zinter" -3 COUNTED READ, SortedSet "6.2.0" combine::zinter: "Members of all of several boards, with sums of their scores";
+    "zintercard" -3 COUNTED READ, SortedSet "7.0.0" combine::zintercard: "The number of members of all of several boards";
     "zlexcount" 4 FIRST READ, SortedSet "2.8.9" range::zlexcount: "The number of entries between two members, of equal scores";
     "zmpop" -4 COUNTED WRITE, SortedSet "7.0.0" take::zmpop: "Takes entries from an end of the first board that has any";
     "zmscore" -3 FIRST READ, SortedSet "6.2.0" range::zmscore: "The scores of members";
@@ -220,6 +223,7 @@ pub const COMMANDS: &[Spec] = commands! {
     "zrevrank" -3 FIRST READ, SortedSet "2.0.0" range::zrevrank: "A member's index from the greatest score down";
     "zscan" -3 FIRST READ, SortedSet "2.8.0" range::zscan: "Entries whose members match a pattern, in parts";
     "zscore" 3 FIRST READ, SortedSet "1.2.0" range::zscore: "A member's score";
+    "zunion" -3 COUNTED READ, SortedSet "6.2.0" combine::zunion: "Members of any of several boards, with sums of their scores";
 };
 
 /// Longer than every name.

@@ -1,5 +1,6 @@
 //! A request's arguments, taken one after the other.
 
+use crate::redis::commands::command::{Command, Connection};
 use crate::redis::frames::Arguments;
 use crate::redis::number;
 use crate::redis::refused::Refused;
@@ -49,6 +50,20 @@ impl<'b> Words<'b> {
     /// When it is no number, or less than one.
     pub fn scan_count(&mut self) -> Result<u64, Refused> {
         u64::try_from(self.integer()?).ok().filter(|count| *count > 0).ok_or_else(Refused::syntax)
+    }
+
+    /// What `HELP` asks for, if it is the next word.
+    ///
+    /// # Errors
+    /// When something follows it.
+    pub fn help(&mut self, command: &'static str) -> Result<Option<Command<'b>>, Refused> {
+        if !self.take_if("HELP", 0) {
+            return Ok(None);
+        }
+        if self.left() > 0 {
+            return Err(Refused::arity(&format!("{command}|help")));
+        }
+        Ok(Some(Command::Connection(Connection::Help(command))))
     }
 
     /// All that are left.

@@ -91,7 +91,9 @@ pub enum ProtocolError {
     #[error("Protocol error: expected '$', got '{0}'")]
     NoBulk(char),
     #[error("Protocol error: too big mbulk count string")]
-    LongLine,
+    LongArrayLine,
+    #[error("Protocol error: too big bulk count string")]
+    LongBulkLine,
     #[error("Protocol error: too big inline request")]
     LongInline,
     #[error("Protocol error: unbalanced quotes in request")]
@@ -175,7 +177,11 @@ impl RequestReader {
         let unread = self.buffer.get(self.start..).unwrap_or_default();
         let Partial { length, arguments, at } = &mut self.partial;
         if *length == 0 {
-            let Some((count, end)) = number(unread, 1, ProtocolError::ArrayLength)? else { return Ok(None) };
+            let Some((count, end)) =
+                number(unread, 1, [ProtocolError::ArrayLength, ProtocolError::LongArrayLine])?
+            else {
+                return Ok(None);
+            };
             if count > ARGUMENTS_MAX {
                 return Err(ProtocolError::ArrayLength);
             }
@@ -189,7 +195,9 @@ impl RequestReader {
                 Some(b'$') => {}
                 Some(other) => return Err(ProtocolError::NoBulk(char::from(*other))),
             }
-            let Some((bytes, begin)) = number(unread, *at + 1, ProtocolError::BulkLength)? else {
+            let Some((bytes, begin)) =
+                number(unread, *at + 1, [ProtocolError::BulkLength, ProtocolError::LongBulkLine])?
+            else {
                 return Ok(None);
             };
             let bytes = usize::try_from(bytes).map_err(|_| ProtocolError::BulkLength)?;
@@ -235,11 +243,18 @@ impl RequestReader {
 }
 
 /// The number on a line that begins there, and where the next one begins. `None`: the line has not ended.
-fn number(bytes: &[u8], from: usize, wrong: ProtocolError) -> Result<Option<(i64, usize)>, ProtocolError> {
+///
+/// # Arguments
+/// `wrong`, `long`: what it is otherwise.
+fn number(
+    bytes: &[u8],
+    from: usize,
+    [wrong, long]: [ProtocolError; 2],
+) -> Result<Option<(i64, usize)>, ProtocolError> {
     let rest = bytes.get(from..).unwrap_or_default();
     let head = rest.get(..LENGTH_LINE_MAX.min(rest.len())).unwrap_or_default();
     let Some(end) = memchr::memchr(b'\r', head) else {
-        return if head.len() == LENGTH_LINE_MAX { Err(ProtocolError::LongLine) } else { Ok(None) };
+        return if head.len() == LENGTH_LINE_MAX { Err(long) } else { Ok(None) };
     };
     // The end of the line is two bytes.
     if rest.len() < end + 2 {
@@ -392,6 +407,7 @@ mod tests {
             ("a 'b\r\n", "Protocol error: unbalanced quotes in request"),
             ("a \"b\"c\r\n", "Protocol error: unbalanced quotes in request"),
             (endless.as_str(), "Protocol error: too big mbulk count string"),
+            (&format!("*1\r\n${}", "1".repeat(40)), "Protocol error: too big bulk count string"),
             (long.as_str(), "Protocol error: too big inline request"),
         ] {
             let (found, error) = read(&[b"PING\r\n", sent.as_bytes()], BYTES_MAX);

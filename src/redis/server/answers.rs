@@ -7,10 +7,11 @@ use crate::access::Scope;
 use crate::operations::InProgress;
 use crate::redis::boards::{Asking, LOOKUP, Pace, Pattern, Peer, board_count};
 use crate::redis::commands::{
-    Authentication, COMMANDS, ClientCommand, CommandQuery, Connection, Needs, Spec, find,
+    Authentication, COMMANDS, ClientCommand, CommandQuery, Connection, Listing, Needs, Spec, find, help_lines,
 };
 use crate::redis::frames::{Protocol, Replies};
 use crate::redis::refused::Refused;
+use crate::redis::server::clients::Client;
 use crate::redis::server::flow::Flow;
 use crate::redis::server::info::{REDIS_VERSION, info};
 use crate::redis::server::service::Service;
@@ -59,6 +60,13 @@ pub async fn answer(
         }
         Connection::ConfigGet(patterns) => {
             config(service, &session.asking(service, allowed, peer, unsent), patterns, replies).await?;
+        }
+        Connection::Help(command) => {
+            let lines = help_lines(command);
+            replies.array(lines.len());
+            for line in &lines {
+                replies.word(line);
+            }
         }
         Connection::Time => {
             let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -130,11 +138,20 @@ fn client(
         }
         ClientCommand::Accepted => replies.ok(),
         ClientCommand::Info => replies.verbatim(&session.client.line()),
-        ClientCommand::List => {
+        ClientCommand::List(listing) => {
             // Names and addresses of others are for those who manage the service.
             let manages = allowed.grant().is_none_or(|grant| grant.allows(Scope::Admin));
             let sees_all = manages && sees_all(allowed);
-            let lines = if sees_all { service.clients.lines() } else { session.client.line() };
+            let shown = |client: &Client| match listing {
+                Listing::All => true,
+                Listing::None => false,
+                Listing::Of(ids) => ids.contains(&client.id),
+            };
+            let lines = if sees_all {
+                service.clients.lines(shown)
+            } else {
+                Some(&session.client).filter(|own| shown(own)).map(|own| own.line()).unwrap_or_default()
+            };
             replies.verbatim(&lines);
         }
     }

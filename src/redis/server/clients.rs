@@ -58,10 +58,10 @@ impl Clients {
         self.open.lock().len()
     }
 
-    /// A line for each.
-    pub fn lines(&self) -> String {
+    /// A line for each that is to be shown.
+    pub fn lines(&self, shown: impl Fn(&Client) -> bool) -> String {
         let all: Vec<Arc<Client>> = self.open.lock().values().cloned().collect();
-        all.iter().map(|client| client.line()).collect()
+        all.iter().filter(|client| shown(client)).map(|client| client.line()).collect()
     }
 }
 

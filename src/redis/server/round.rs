@@ -6,7 +6,8 @@ use std::time::Instant;
 
 use crate::job::Presence;
 use crate::redis::boards::{
-    BoardKey, answer_keyspace, answer_read, answer_taking, count_unsent, define, jobs_of, made_definition,
+    BoardKey, answer_combined, answer_keyspace, answer_read, answer_taking, count_unsent, define, jobs_of,
+    made_definition,
 };
 use crate::redis::commands::{
     Command, Connection, Keyspace, Needs, Spec, TransactionStep, Write, find, is_of_redis, why_absent,
@@ -78,6 +79,10 @@ impl<'r, 'c> Round<'r, 'c> {
             return Flow::Continue;
         }
         match self.judge(spec, arguments) {
+            Err(refused) if spec.name == EXEC => {
+                self.session.transaction = None;
+                self.refuse((spec.name, began), refused.ends_transaction());
+            }
             Err(refused) => self.refuse((spec.name, began), refused),
             Ok(Command::Transaction(step)) => self.step(step, (spec.name, began)).await,
             Ok(command) => return self.perform((spec.name, began), command).await,
@@ -255,6 +260,10 @@ impl<'r, 'c> Round<'r, 'c> {
                 let asking = session.asking(service, allowed, &**stream, unsent);
                 answer_read(&asking, key, &read, replies).await?;
             }
+            Command::Combine(combining) => {
+                let asking = session.asking(service, allowed, &**stream, unsent);
+                answer_combined(&asking, &combining, replies).await?;
+            }
             Command::Take(taking) => {
                 let mut written = session.written.clone();
                 let asking = session.asking(service, allowed, &**stream, unsent);
@@ -354,7 +363,7 @@ impl<'r, 'c> Round<'r, 'c> {
 /// Whether a command that is no write of jobs changes anything, if only the connection.
 fn changes(command: &Command<'_>) -> bool {
     match command {
-        Command::Read(..) => false,
+        Command::Read(..) | Command::Combine(_) => false,
         Command::Keyspace(command) => {
             matches!(command, Keyspace::Delete(_) | Keyspace::Expire(_) | Keyspace::Persist(_))
         }
@@ -365,6 +374,7 @@ fn changes(command: &Command<'_>) -> bool {
                 | Connection::Command(_)
                 | Connection::Info(_)
                 | Connection::ConfigGet(_)
+                | Connection::Help(_)
         ),
         Command::Write(..) | Command::Take(_) | Command::Transaction(_) => true,
     }
@@ -376,9 +386,5 @@ fn is_http(name: &[u8]) -> bool {
 }
 
 fn unknown(name: &[u8], arguments: Arguments<'_>) -> Refused {
-    let refused = Refused::unknown_command(name, arguments.iter().skip(1));
-    match is_of_redis(name).and_then(why_absent) {
-        Some(why) => Refused::new(format!("{}; {why}", refused.text().trim_end())),
-        None => refused,
-    }
+    Refused::unknown_command(name, arguments.iter().skip(1), is_of_redis(name).and_then(why_absent))
 }

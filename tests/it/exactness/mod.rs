@@ -18,6 +18,7 @@
 //! - [`definitions`]: a changed definition changes what it names, and drops nothing without consent
 //! - [`definition_changes`]: what a change would drop is said beforehand, and is what it drops
 //! - [`capacity`]: a board with a capacity shows its best entries only, however many there are
+//! - [`combine`]: several boards together are what a model says, and of one moment while members move
 //! - [`floats`]: scores that are doubles rank as doubles compare, and come back with their shortest digits
 //! - [`names`]: boards of any name that a path can carry, also beside boards of nearly the same name
 //! - [`top_k`]: boards that count in fixed memory hold what `SpaceSaving` gives, on every replica
@@ -34,6 +35,7 @@ mod bans;
 mod board_ends;
 mod board_tokens;
 mod capacity;
+mod combine;
 mod contract;
 mod definition_changes;
 mod definitions;

@@ -23,7 +23,7 @@ fn command(random: &mut Random) -> Vec<String> {
     let key = *random.pick(&KEYS);
     let mut words: Vec<&str> = Vec::new();
     let count = 1 + random.index(3);
-    match random.below(27) {
+    match random.below(29) {
         0..=4 => {
             words.extend(["ZADD", key]);
             words.extend(*random.pick(&[
@@ -84,6 +84,21 @@ fn command(random: &mut Random) -> Vec<String> {
                 words.push("withscores");
             }
         }
+        // Of more than two boards Redis adds in the order of their sizes, which infinities tell.
+        27 | 28 => {
+            let name = *random.pick(&["ZUNION", "ZINTER", "ZDIFF"]);
+            words.extend(*random.pick(&[&[name, "1", key][..], &[name, "2", key, "kills"]]));
+            let is_of_two = words.len() == 4;
+            if name != "ZDIFF" && is_of_two && random.below(2) == 0 {
+                words.extend(["weights", *random.pick(&["1", "2", "0.5"]), *random.pick(&["1", "2", "0.5"])]);
+            }
+            if name != "ZDIFF" && random.below(2) == 0 {
+                words.extend(["AGGREGATE", *random.pick(&["SUM", "MIN", "MAX"])]);
+            }
+            if random.below(2) == 0 {
+                words.push("WITHSCORES");
+            }
+        }
         20 => words.extend([*random.pick(&["EXISTS", "TYPE"]), key]),
         24 => {
             words.extend([*random.pick(&["ZPOPMIN", "ZPOPMAX"]), key]);
@@ -111,6 +126,9 @@ fn command(random: &mut Random) -> Vec<String> {
                     &["ZRANGEBYSCORE", "arena", "x", "1"],
                     &["ZCOUNT", "arena", "1"],
                     &["ZRANGEBYLEX", "arena", "a", "b"],
+                    &["ZUNION", "3", "arena", "kills"],
+                    &["ZINTER", "1", "arena", "WEIGHTS", "x"],
+                    &["ZDIFF", "1", "arena", "AGGREGATE", "MAX"],
                     &["SELECT", "99"],
                     &["PING", "a b"],
                 ])
@@ -201,6 +219,11 @@ fn what_is_seldom_sent_has_the_replies_of_redis() {
         &["SCAN", "x"],
         &["ZSCAN", "s", "00", "MATCH", "[b"],
         &["ZSCAN", "none", "0"],
+        &["ZRANK", "s", "a", "foo", "bar"],
+        &["CLIENT", "LIST", "TYPE", "pubsub"],
+        &["CLIENT", "LIST", "TYPE", "x"],
+        &["CLIENT", "LIST", "ID", "x"],
+        &["CLIENT", "LIST", "ID", "1000000"],
         &["ZINCRBY", "s", "NX", "a"],
         &["ZINCRBY", "s", "incr", "a"],
         &["COMMAND", "INFO", "nonsense"],
@@ -218,12 +241,14 @@ fn what_is_seldom_sent_has_the_replies_of_redis() {
         "*+1\r\n$4\r\nPING\r\n",
         "*1\r\n$+4\r\nPING\r\n",
         "*1\r\n$04\r\nPING\r\n",
+        "*1\r\n$111111111111111111111111111111111111111111111111111111111111111111111111\r\n",
         // What is wrong with an argument is told at EXEC, and the others are done.
         "MULTI\r\nZADD t 1 a\r\nZADD t x a\r\nZADD t 2 b\r\nZRANGE t 0 -1\r\nEXEC\r\nQUIT\r\n",
         "MULTI\r\nZADD t 3 c\r\nZADD t 1\r\nEXEC\r\nZSCORE t c\r\nQUIT\r\n",
         "MULTI\r\nMULTI\r\nZCARD t\r\nEXEC\r\nEXEC\r\nDISCARD\r\nQUIT\r\n",
         "MULTI\r\nZADD t 3 c\r\nDISCARD\r\nZSCORE t c\r\nMULTI\r\nEXEC\r\nQUIT\r\n",
         "MULTI\r\nZADD t 3 c\r\nQUIT\r\n",
+        "MULTI\r\nZADD t 3 c\r\nEXEC x\r\nEXEC\r\nZSCORE t c\r\nQUIT\r\n",
         "MULTI\r\nPING\r\nRESET\r\nEXEC\r\nQUIT\r\n",
     ] {
         let said = [folder.path().join("real.sock"), socket_in(folder.path())].map(|socket| {

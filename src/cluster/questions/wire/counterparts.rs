@@ -6,7 +6,7 @@ use bincode::error::{DecodeError, EncodeError};
 use bincode::{BorrowDecode, Decode, Encode};
 
 use crate::cluster::questions::wire::{Undecodable, undecodable};
-use crate::query::question::{BoardLife, Mark, SortKey};
+use crate::query::question::{BoardLife, LifeOnShard, Mark, SortKey};
 use crate::state::Incarnation;
 use crate::tree::{MAX_WORDS, Words};
 use crate::types::BoardName;
@@ -93,6 +93,31 @@ impl<'a> MarkWire<'a> {
         match self {
             Self::Score(words) => Mark::Score(words.0),
             Self::Entry(key) => Mark::Entry(key.read()),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Encode, Decode)]
+pub enum LifeOnShardWire {
+    NotYet,
+    Here,
+    Over,
+}
+
+impl LifeOnShardWire {
+    pub fn of(life: LifeOnShard) -> Self {
+        match life {
+            LifeOnShard::NotYet => Self::NotYet,
+            LifeOnShard::Here => Self::Here,
+            LifeOnShard::Over => Self::Over,
+        }
+    }
+
+    pub fn read(self) -> LifeOnShard {
+        match self {
+            Self::NotYet => LifeOnShard::NotYet,
+            Self::Here => LifeOnShard::Here,
+            Self::Over => LifeOnShard::Over,
         }
     }
 }

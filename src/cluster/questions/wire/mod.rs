@@ -9,6 +9,7 @@
 //! Bytes of another node may be anything. Decoding takes a bounded amount of memory, and what it yields is
 //! checked before it is used.
 
+mod combine;
 mod counterparts;
 mod profiles;
 mod question;

@@ -1,9 +1,11 @@
 //! A question, and what its reply must be of.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use bincode::{BorrowDecode, Encode};
 
+use crate::cluster::questions::wire::combine::CombineWire;
 use crate::cluster::questions::wire::counterparts::{KeyWire, LifeWire, MarkWire};
 use crate::cluster::questions::wire::{
     QUESTION_BYTES_MAX, QUESTION_MEMORY_MAX, Undecodable, body, decode, encode, nested, undecodable,
@@ -111,6 +113,7 @@ enum QuestionWire<'a> {
     /// A question within another one is bytes, so that no message makes a node decode ever deeper.
     WithColumns(Cow<'a, [u8]>, Vec<MarksWire<'a>>),
     LastJob(LifeWire<'a>),
+    Combine(CombineWire<'a>),
 }
 
 /// A board, and the marks that are counted at.
@@ -212,6 +215,7 @@ impl<'a> QuestionWire<'a> {
                 Self::Summary { board: LifeWire::of(board), known }
             }
             Question::LastJob(board) => Self::LastJob(LifeWire::of(board)),
+            Question::Combine(asked) => Self::Combine(CombineWire::of(asked)),
             Question::Changed(boards) => Self::Changed(boards.iter().map(LifeWire::of).collect()),
             Question::Hidden(HiddenQuestion { board, prefixes, member, after, limit }) => Self::Hidden {
                 board: board.as_ref().map(BoardName::as_str),
@@ -272,6 +276,7 @@ impl<'a> QuestionWire<'a> {
                 Question::Summary { board: board.read()?, known }
             }
             Self::LastJob(board) => Question::LastJob(board.read()?),
+            Self::Combine(asked) => Question::Combine(Arc::new(asked.read()?)),
             Self::Changed(boards) => {
                 Question::Changed(boards.iter().map(LifeWire::read).collect::<Result<_, _>>()?)
             }

@@ -4,7 +4,8 @@ use std::borrow::Cow;
 
 use bincode::{BorrowDecode, Decode, Encode};
 
-use crate::cluster::questions::wire::counterparts::{LifeWire, WordsWire};
+use crate::cluster::questions::wire::combine::CombinedWire;
+use crate::cluster::questions::wire::counterparts::{LifeOnShardWire, LifeWire, WordsWire};
 use crate::cluster::questions::wire::profiles::{self, ProfileWire};
 use crate::cluster::questions::wire::question::read_code;
 use crate::cluster::questions::wire::summary::SummaryWire;
@@ -13,8 +14,7 @@ use crate::cluster::questions::wire::{
 };
 use crate::query::question::{
     BoardCounts, BoardsOfMember, Counted, EntryMetadata, EntryProfile, FoundMember, HiddenReply, KeyCounts,
-    LifeOnShard, MovementReply, RejectsReply, Reply, RunReply, ShardEntry, ShardReply, Splitter,
-    SplittersReply,
+    MovementReply, RejectsReply, Reply, RunReply, ShardEntry, ShardReply, Splitter, SplittersReply,
 };
 use crate::state::{Ban, name_of};
 use crate::storage::codec::RejectRecord;
@@ -73,17 +73,11 @@ enum ReplyWire<'a> {
     WithColumns(Cow<'a, [u8]>, Vec<CountsWire>, Vec<Option<WordsWire>>),
     /// In microseconds.
     LastJob(LifeOnShardWire, Option<i64>),
+    Combine(CombinedWire<'a>),
 }
 
 /// The name of a board, or nothing for all boards; a member, and since when.
 type BanWire<'a> = (&'a str, &'a str, i64);
-
-#[derive(Clone, Copy, Encode, Decode)]
-enum LifeOnShardWire {
-    NotYet,
-    Here,
-    Over,
-}
 
 #[derive(Encode, Decode)]
 struct CountsWire {
@@ -198,6 +192,7 @@ impl<'a> ReplyWire<'a> {
                 counts.iter().map(CountsWire::of).collect(),
                 words.iter().map(|words| words.map(WordsWire)).collect(),
             ),
+            Reply::Combine(reply) => Self::Combine(CombinedWire::of(reply)),
             Reply::Hidden(HiddenReply { bans, more }) => {
                 let ban = |ban: &'a Ban| (name_of(&ban.scope), ban.member.as_str(), ban.since.as_micros());
                 Self::Hidden(bans.iter().map(ban).collect(), *more)
@@ -256,6 +251,7 @@ impl<'a> ReplyWire<'a> {
                 let words = words.into_iter().map(|words| words.map(|words| words.0)).collect();
                 Reply::WithColumns { reply, counts, words }
             }
+            Self::Combine(reply) => Reply::Combine(reply.read()?),
             Self::Hidden(bans, more) => {
                 let bans = bans.into_iter().map(read_ban).collect::<Result<_, _>>()?;
                 Reply::Hidden(HiddenReply { bans, more })
@@ -268,24 +264,6 @@ fn read_ban((name, member, micros): BanWire<'_>) -> Result<Ban, Undecodable> {
     let scope = if name.is_empty() { None } else { Some(BoardName::new(name).map_err(undecodable)?) };
     let member = MemberId::new(member).map_err(undecodable)?;
     Ok(Ban { scope, member, since: Timestamp::from_micros(micros).map_err(undecodable)? })
-}
-
-impl LifeOnShardWire {
-    fn of(life: LifeOnShard) -> Self {
-        match life {
-            LifeOnShard::NotYet => Self::NotYet,
-            LifeOnShard::Here => Self::Here,
-            LifeOnShard::Over => Self::Over,
-        }
-    }
-
-    fn read(self) -> LifeOnShard {
-        match self {
-            Self::NotYet => LifeOnShard::NotYet,
-            Self::Here => LifeOnShard::Here,
-            Self::Over => LifeOnShard::Over,
-        }
-    }
 }
 
 fn pair(counted: Counted) -> (u64, u64) {

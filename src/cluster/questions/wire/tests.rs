@@ -1,21 +1,25 @@
 //! The bytes of questions and replies are fixed; whatever was written reads back; whatever else arrives is
 //! refused.
 
+use std::sync::Arc;
+
 use proptest::prelude::*;
 
 use super::*;
+use crate::board::{KeyType, Order};
 use crate::job::RejectCode;
 use crate::query::question::{
-    BoardCounts, BoardLife, BoardsOfMember, Counted, EntryMetadata, EntryProfile, FoundMember,
-    HiddenQuestion, HiddenReply, KeyCounts, LifeOnShard, Mark, MovementReply, Question, RejectsQuestion,
-    RejectsReply, Reply, RunQuestion, RunReply, RunStart, ShardEntry, ShardReply, SortKey, Splitter,
-    SplittersQuestion, SplittersReply,
+    Aggregate, BoardCounts, BoardLife, BoardsOfMember, Combination, CombineQuestion, CombineReply, Combined,
+    CombinedCounts, CombinedKey, Counted, EntryMetadata, EntryProfile, FoundMember, HiddenQuestion,
+    HiddenReply, KeyCounts, LifeOnShard, Mark, MovementReply, NotCombined, Question, Ranking,
+    RejectsQuestion, RejectsReply, Reply, RunQuestion, RunReply, RunStart, ShardEntry, ShardReply, SortKey,
+    Splitter, SplittersQuestion, SplittersReply,
 };
 use crate::query::{InstanceAsked, WindowChoice};
 use crate::state::{Ban, Incarnation};
 use crate::storage::codec::RejectRecord;
 use crate::tree::Words;
-use crate::types::{BoardName, MemberId, Sequence, Timestamp};
+use crate::types::{BoardName, Double, MemberId, Number, Sequence, Timestamp};
 use crate::window::Window;
 
 fn life(name: &str, incarnation: u64) -> BoardLife {
@@ -36,6 +40,10 @@ fn words(scores: &[i64]) -> Words {
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |hex, byte| hex + &format!("{byte:02x}"))
+}
+
+fn place(word: u64, member: &str) -> CombinedKey {
+    CombinedKey { word, member: member.as_bytes().into() }
 }
 
 fn key(member: &[u8]) -> SortKey<'_> {
@@ -119,6 +127,20 @@ fn questions() -> Vec<Question<'static>> {
             boards: vec![(life("b", 8), vec![Mark::Score(words(&[865]))]), (life("c#2026-W47", 9), vec![])],
         },
         Question::LastJob(life("a", 7)),
+        Question::Combine(Arc::new(CombineQuestion {
+            boards: vec![
+                (life("a", 7), Number::Integer(-1)),
+                (life("b#2026-W47", 8), Number::Float(Double::new(0.5).expect("a number"))),
+            ],
+            combination: Combination::Inter,
+            aggregate: Aggregate::Max,
+            numbers: KeyType::Float,
+            ranking: Ranking { order: Order::Descending, ids_descend: true },
+            after: Some(place(5, "m")),
+            limit: 10,
+            member: Some("m7".into()),
+            at: None,
+        })),
     ]
 }
 
@@ -224,6 +246,22 @@ fn replies() -> Vec<Reply> {
         },
         Reply::LastJob(LifeOnShard::Here, Timestamp::from_micros(1_000_000).ok()),
         Reply::LastJob(LifeOnShard::NotYet, None),
+        Reply::Combine(CombineReply {
+            boards: vec![(LifeOnShard::Here, 9)],
+            combined: Ok(Combined {
+                total: 9,
+                left: 8,
+                after: CombinedCounts { better: 1, tied: 0, before: 1 },
+                at: CombinedCounts::default(),
+                entries: vec![place(7, "m7")],
+                member: Some((300, CombinedCounts { better: 2, tied: 3, before: 4 })),
+            }),
+        }),
+        Reply::Combine(CombineReply {
+            boards: vec![(LifeOnShard::NotYet, 0)],
+            combined: Err(NotCombined::TooMany(300)),
+        }),
+        Reply::Combine(CombineReply { boards: Vec::new(), combined: Err(NotCombined::Overflow) }),
     ]
 }
 

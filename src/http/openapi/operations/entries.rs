@@ -10,10 +10,12 @@ use crate::http::openapi::parameters::{
 use crate::http::openapi::problems::{ANY, READ};
 use crate::http::openapi::reference::{component, shared};
 use crate::http::request::json_body::BATCH_MAX;
+use crate::http::resources::combine::BOARDS_MAX;
 use crate::http::resources::live::{
     HEARTBEAT, LIVE_MEMBERS_MAX, LIVE_RATE, LIVE_RATE_MAX, LIVE_TOP, LIVE_TOP_MAX,
 };
 use crate::http::resources::members::NEIGHBOURS_MAX;
+use crate::query::question::{COMBINED_ENTRIES_MAX, COMBINED_LOOKUPS_MAX};
 
 const ENTRIES: &str = "Entries";
 const LISTS: &str = "Lists";
@@ -90,6 +92,31 @@ pub fn lookup() -> Doc {
         .body("LookupInput", true, "The members.")
         .answer(200, "Group", "The entries.")
         .problem(422, "bad_member")
+}
+
+pub fn combine() -> Doc {
+    read(LISTS, "Several boards together")
+        .describe(format!(
+            "A list over several boards, such as a high-score list over all games, exact at one `as_of`: each \
+             member's scores, multiplied by the weights of their boards, are added up, or the least or the \
+             greatest one is taken. `union` ranks the members of any of the boards, `inter` those of all, \
+             and `diff` those of the first one that are on none of the others, by their scores there. Hidden \
+             entries are left out.\n\nUp to {BOARDS_MAX} boards of one key, none of them of the kind `top_k`, \
+             or with more entries than its `capacity`. Scores of integers and whole weights are combined exactly, \
+             and a result beyond 64 bits is refused with `bad_score`; with doubles, or a weight with a fraction, \
+             all are combined as doubles. Equal results share a rank and are ordered by the bytes of the \
+             members' ids. Shards combine up to {COMBINED_ENTRIES_MAX} entries of all boards each, or look up to \
+             {COMBINED_LOOKUPS_MAX} entries of one board up on the others; beyond that the answer is \
+             `too_large`. With `window`, all boards are read by it."
+        ))
+        .body("CombineInput", true, "The boards, and what is wanted of the result.")
+        .answer(200, "CombinedBoards", "The list.")
+        .problem(404, "unknown_board")
+        .problem(404, "unknown_window")
+        .problem(422, "bad_cursor")
+        .problem(422, "bad_member")
+        .problem(422, "bad_score")
+        .problem(422, "unsupported")
 }
 
 pub fn member_boards() -> Doc {

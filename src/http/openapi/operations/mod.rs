@@ -11,7 +11,7 @@ mod writes;
 pub use boards::{
     board, boards, cancel_season, clear_board, delete_board, move_season, open_season, put_board, trim_board,
 };
-pub use entries::{around, live, lookup, member, member_boards, positions, range, top};
+pub use entries::{around, combine, live, lookup, member, member_boards, positions, range, top};
 pub use ranks::{count, histogram, percentiles, rank, ranks_of, score};
 pub use service::{docs, healthz, hidden, metrics, openapi, readyz, rejects, set_read_only, status};
 pub use snapshots::{begin_snapshot, delete_snapshot, snapshot_file};

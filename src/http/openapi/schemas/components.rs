@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::http::openapi::schemas::{boards, entries, jobs, service, snapshots, values};
+use crate::http::openapi::schemas::{boards, combined, entries, jobs, service, snapshots, values};
 
 /// All schemas, in the order in which the document has them.
 pub fn all() -> Value {
@@ -16,6 +16,7 @@ pub fn all() -> Value {
         jobs::answers(),
         entries::schemas(),
         entries::ranks(),
+        combined::schemas(),
         snapshots::schemas(),
         service::nodes(),
         service::rejects(),

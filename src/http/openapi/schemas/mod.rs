@@ -7,6 +7,7 @@
 #![allow(clippy::needless_pass_by_value, reason = "schemas are built by value, as parts of other schemas")]
 
 mod boards;
+mod combined;
 pub mod components;
 mod entries;
 pub mod jobs;
