@@ -12,7 +12,7 @@ use crate::query::question::columns::words_on_boards;
 use crate::query::question::{
     BoardCounts, BoardLife, BoardsOfMember, Counted, EntryMetadata, EntryProfile, FoundMember,
     HiddenQuestion, HiddenReply, LifeOnShard, Mark, MovementReply, Question, RejectsReply, Reply,
-    RunQuestion, RunReply, ShardEntry, SortKey, Splitter, SplittersQuestion, SplittersReply,
+    RunQuestion, RunReply, ShardEntry, SortKey, Splitter, SplittersQuestion, SplittersReply, life_of,
 };
 use crate::query::shard_board::ShardBoard;
 use crate::query::shard_run::ShardRun;
@@ -127,18 +127,6 @@ pub fn ask_for_profiles(question: &Question<'_>, reply: &mut Reply) {
 
 fn ask_for_profile(entry: &mut ShardEntry) {
     entry.profile = EntryProfile::OnDisk;
-}
-
-/// Whether the life is on the shard. Instances are over when their board is. One that no job has entered, or
-/// that was dropped because enough newer ones have closed, counts as empty.
-pub fn life_of(shard: &Shard, life: &BoardLife) -> LifeOnShard {
-    if shard.board(life.board.as_str()).is_some_and(|board| board.incarnation == life.incarnation) {
-        LifeOnShard::Here
-    } else if shard.has_ended(life.board.split().0, life.incarnation) {
-        LifeOnShard::Over
-    } else {
-        LifeOnShard::NotYet
-    }
 }
 
 fn leave_metadata_out(entry: &mut ShardEntry) {

@@ -11,6 +11,7 @@ mod answer;
 mod columns;
 mod combine;
 mod consistency;
+mod life;
 mod limits;
 mod widths;
 
@@ -20,14 +21,14 @@ use std::sync::Arc;
 use crate::job::{JobPlace, RejectCode};
 use crate::query::instance::InstanceAsked;
 use crate::query::summary::{KnownSummary, SummaryReply};
-use crate::state::{Ban, Incarnation};
+use crate::state::Ban;
 use crate::storage::codec::RejectRecord;
 use crate::tree::{Words, compare_ids};
 use crate::types::{BoardName, MemberId, Number, Sequence, Timestamp};
 
 pub use answer::{
-    answer, ask_for_profiles, bans_of, boards_of_member, counts_of, found_member, last_job_of, life_of,
-    movement_of, splitters_of,
+    answer, ask_for_profiles, bans_of, boards_of_member, counts_of, found_member, last_job_of, movement_of,
+    splitters_of,
 };
 pub use columns::words_on_boards;
 pub use combine::{
@@ -36,17 +37,10 @@ pub use combine::{
     CombinedCounts, CombinedKey, NotCombined, Ranking,
 };
 pub use consistency::is_consistent;
+pub use life::{BoardLife, LifeOnShard, life_of};
 pub(super) use limits::ENTRIES_MAX;
 pub use limits::{InvalidQuestion, check};
 pub use widths::{check_widths, check_widths_of_combined};
-
-/// A board as one of its lives, so that no count mixes two of them; or an instance of one of its windows,
-/// under the name by which shards keep it.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct BoardLife {
-    pub board: BoardName,
-    pub incarnation: Incarnation,
-}
 
 /// Where an entry stands in the total order that all shards share: words, then the bytes of the id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -351,17 +345,6 @@ pub enum EntryMetadata {
     Json(Box<str>),
     /// The shard's disk cannot be read at the moment.
     Unreadable,
-}
-
-/// Whether a life of a board is on a shard at the reply's sequence.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum LifeOnShard {
-    /// The shard does not know of it yet. It counts as empty.
-    #[default]
-    NotYet,
-    Here,
-    /// It was dropped or cleared, so the registry that the question was made from is behind.
-    Over,
 }
 
 /// One board's counts on a shard.
