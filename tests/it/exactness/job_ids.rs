@@ -67,7 +67,7 @@ fn a_whole_request_that_comes_again_counts_once(place: Place) {
         let url = format!("{}{path}", served.base());
         let request = ureq::http::Request::builder().method(method).uri(url).header("Idempotency-Key", key);
         let agent: ureq::Agent = ureq::Agent::config_builder().http_status_as_error(false).build().into();
-        let bytes = body.map(|body| body.to_string()).unwrap_or_default();
+        let bytes = body.map(ToString::to_string).unwrap_or_default();
         let mut response = agent.run(request.body(bytes).expect("a request")).expect("it answers");
         let text = response.body_mut().read_to_string().expect("text");
         (response.status().as_u16(), serde_json::from_str::<Value>(&text).expect("JSON"))
