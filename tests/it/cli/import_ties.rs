@@ -43,7 +43,12 @@ impl Ties {
 
 /// Rows of one time, for one board.
 fn rows(names: &str, at: &str) -> String {
-    names.split(' ').map(|name| format!("{name},5,{at}\n")).collect()
+    let row = |name| format!("{name},5,{at}\n");
+    names.split(' ').map(row).collect()
+}
+
+fn first_lines(text: &str, count: usize) -> String {
+    text.split_inclusive('\n').take(count).collect()
 }
 
 #[test]
@@ -69,13 +74,13 @@ fn rows_of_one_time_are_in_order_over_files_and_behind_the_line_to_go_on_from() 
         // What was sent before the import was stopped, and then what it says to go on with.
         for (before, from) in [(line, line.to_string()), (line, format!("1:{line}"))] {
             let board = format!("two{number}-{}", from.replace(':', "-"));
-            let sent: String = files[0].lines().take(before - 1).map(|line| format!("{line}\n")).collect();
+            let sent = first_lines(files[0], before - 1);
             run(&board, &[&sent], &[]);
             run(&board, &files, &["--from-line", &from]);
             assert_eq!(ties.members(&board), "z y x b c a", "{from}");
         }
         let board = format!("three{number}");
-        let sent: String = files[1].lines().take(line - 1).map(|line| format!("{line}\n")).collect();
+        let sent = first_lines(files[1], line - 1);
         run(&board, &[files[0], &sent], &[]);
         run(&board, &files, &["--from-line", &format!("2:{line}")]);
         assert_eq!(ties.members(&board), "z y x b c a");
