@@ -52,8 +52,10 @@ WORDS = {"string": "String", "number": "f64", "boolean": "bool", "any": "Value"}
 ENUMS = {
     "above_max": "Beyond",
     "accuracy": "Accuracy",
+    "aggregate": "Aggregate",
     "below_min": "Beyond",
     "code": "Reason",
+    "combine": "Combination",
     "failed": "Failure",
     "from": "End",
     "kind": "BoardKind",
@@ -74,8 +76,10 @@ ENUMS = {
 }
 TOLD = {
     "Accuracy": "Whether ranks may come from summaries.",
+    "Aggregate": "What becomes of the scores of a member on several boards.",
     "Beyond": "What an increment beyond a bound does.",
     "BoardKind": "What a board keeps.",
+    "Combination": "Which members of several boards are taken together.",
     "End": "The end of a board that a list begins at.",
     "Failure": "Why a job was neither applied nor rejected.",
     "KeyType": "What the values of a key are.",

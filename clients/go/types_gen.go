@@ -1017,6 +1017,77 @@ type Percentiles struct {
 	Missing []int64 `json:"missing"`
 }
 
+// CombineInput is an object of the API.
+type CombineInput struct {
+	// Boards, and what their scores are multiplied by.
+	Boards map[string]float64 `json:"boards"`
+	// One of `union`, `inter`, `diff`.
+	Combine string `json:"combine,omitzero"`
+	// What is made of a member's scores. `diff` has one score of each. One of `sum`, `min`, `max`.
+	Aggregate string `json:"aggregate,omitzero"`
+	// Which results are best: the greatest or the least. By default as the boards have it, which must
+	// agree. One of `desc`, `asc`.
+	Order string `json:"order,omitzero"`
+	// The board from which `diff` takes the others away; by default the first one that `boards` has.
+	First string `json:"first,omitzero"`
+	// How many entries the page has at most; 0 for the total, and the member, alone.
+	Limit *int64 `json:"limit,omitzero"`
+	// The `next_cursor` of the page before, with the same boards, weights, combination and order. Pages go
+	// on in the instances of the first one.
+	Cursor string `json:"cursor,omitzero"`
+	// A member whose place in the result is wanted, too.
+	Member string `json:"member,omitzero"`
+}
+
+// CombinedEntry: a member, and what comes of its scores.
+type CombinedEntry struct {
+	Member string `json:"member"`
+	Score  Score  `json:"score"`
+	// 1 + the number of members with a better result; shared by equal ones, "1 2 2 4".
+	Rank int64 `json:"rank"`
+	// The place in the total order, counted from 1.
+	Position int64 `json:"position"`
+}
+
+// CombinedMember: a member's place in the result.
+type CombinedMember struct {
+	Member string `json:"member"`
+	Score  Score  `json:"score"`
+	// 1 + the number of members with a better result; shared by equal ones, "1 2 2 4".
+	Rank int64 `json:"rank"`
+	// The place in the total order, counted from 1.
+	Position int64 `json:"position"`
+	// Members with a better result.
+	Better int64 `json:"better"`
+	// Members with the same result, itself included.
+	Tied int64 `json:"tied"`
+	// Members with a worse result.
+	Worse int64 `json:"worse"`
+	// All members of the result.
+	Total int64 `json:"total"`
+	// 100 × worse / total.
+	Percentile float64 `json:"percentile"`
+}
+
+// CombinedBoards: boards together, best first.
+type CombinedBoards struct {
+	// The instance by which each board was read.
+	Windows map[string]string `json:"windows"`
+	// Members of the result.
+	Total      int64           `json:"total"`
+	Entries    []CombinedEntry `json:"entries"`
+	NextCursor string          `json:"next_cursor"`
+	AsOf       string          `json:"as_of"`
+	// Present, and true, while a shard does not apply messages: the answer is exact at `as_of`, but may be
+	// out of date.
+	Stale bool `json:"stale"`
+	// Present if the answer lacks shards, which no node answered for: their numbers. Only with
+	// `partial=true`, or after a board was defined.
+	Missing []int64 `json:"missing"`
+	// The member that was asked for; `null` if it is not in the result. Present with `member`.
+	Member *CombinedMember `json:"member"`
+}
+
 // SnapshotShardFile: a file of a snapshot. It does not change.
 type SnapshotShardFile struct {
 	Name string `json:"name"`
@@ -1719,6 +1790,36 @@ type LookupQuery struct {
 	// `bad_parameter`. A window that the board does not have is `unknown_window`. One of `hour`, `day`,
 	// `week`, `month`, `season`.
 	Movement string `query:"movement"`
+}
+
+// CombineQuery is what `combine` may be asked with.
+type CombineQuery struct {
+	// What to read: a window's name, `all`, `hour`, `day`, `week`, `month` or `season`, for its current
+	// instance; or the name of an instance, such as `2026-11-20T09`, `2026-11-20`, `2026-W47`, `2026-11`
+	// or `s7`. Without it `all` is read, or the board's first window if it does not have `all`. The
+	// answer's `window` names the instance that was read. An instance can be read from its beginning on,
+	// also while it has no entries, until it is dropped; others, and windows that the board does not have,
+	// are `unknown_window`.
+	Window string `query:"window"`
+	// Waits until the writes that the token names are visible. The token is the `token` of a write, or the
+	// `as_of` of another read. It may name some of the shards; a shard that the service does not have is
+	// refused with `unknown_shard`.
+	After string `query:"after"`
+	// How long `after` waits, in milliseconds. Afterwards the answer is 504 `not_yet_applied`.
+	TimeoutMS *int64 `query:"timeout_ms"`
+	// Whether the answer may leave out shards that no node answers for. `missing` names them then. Without
+	// it the answer is 503 `shard_unavailable`, because a sum without a shard is a wrong rank.
+	Partial bool `query:"partial"`
+	// Whether each entry has its member's `profile`, as it was at the answer's `as_of`. Answers without
+	// entries take no notice of it.
+	Profile bool `query:"profile"`
+	// `approx`: `better`, `tied`, `rank` and `position` come from summaries of the shards, which are about
+	// a second old, and `rank_error` says by how much rank and position can be off as of these; `as_of`
+	// names their sequences. The first 1,000 are exact. A shard that has no summary yet, or that `after`
+	// names, is asked as for an exact answer. Only the rank of a score, the ranks of many scores and a
+	// member's entry can be approximate; other answers are always exact, and refuse it with
+	// `bad_parameter`. One of `exact`, `approx`.
+	Accuracy string `query:"accuracy"`
 }
 
 // TopQuery is what `top` may be asked with.

@@ -1342,6 +1342,100 @@ namespace Ranktree
         [JsonProperty("missing")] public IList<long> Missing { get; set; }
     }
 
+    public sealed class CombineInput
+    {
+        /// <summary>Boards, and what their scores are multiplied by.</summary>
+        [JsonProperty("boards")] public IDictionary<string, double> Boards { get; set; }
+        /// <summary>One of `union`, `inter`, `diff`.</summary>
+        [JsonProperty("combine")] public string Combine { get; set; }
+        /// <summary>
+        /// What is made of a member's scores. `diff` has one score of each. One of `sum`, `min`, `max`.
+        /// </summary>
+        [JsonProperty("aggregate")] public string Aggregate { get; set; }
+        /// <summary>
+        /// Which results are best: the greatest or the least. By default as the boards have it, which must
+        /// agree. One of `desc`, `asc`.
+        /// </summary>
+        [JsonProperty("order")] public string Order { get; set; }
+        /// <summary>
+        /// The board from which `diff` takes the others away; by default the first one that `boards` has.
+        /// </summary>
+        [JsonProperty("first")] public string First { get; set; }
+        /// <summary>
+        /// How many entries the page has at most; 0 for the total, and the member, alone.
+        /// </summary>
+        [JsonProperty("limit")] public long? Limit { get; set; }
+        /// <summary>
+        /// The `next_cursor` of the page before, with the same boards, weights, combination and order.
+        /// Pages go on in the instances of the first one.
+        /// </summary>
+        [JsonProperty("cursor")] public string Cursor { get; set; }
+        /// <summary>A member whose place in the result is wanted, too.</summary>
+        [JsonProperty("member")] public string Member { get; set; }
+    }
+
+    /// <summary>A member, and what comes of its scores.</summary>
+    public sealed class CombinedEntry
+    {
+        [JsonProperty("member")] public string Member { get; set; }
+        [JsonProperty("score")] public Score Score { get; set; }
+        /// <summary>
+        /// 1 + the number of members with a better result; shared by equal ones, "1 2 2 4".
+        /// </summary>
+        [JsonProperty("rank")] public long Rank { get; set; }
+        /// <summary>The place in the total order, counted from 1.</summary>
+        [JsonProperty("position")] public long Position { get; set; }
+    }
+
+    /// <summary>A member's place in the result.</summary>
+    public sealed class CombinedMember
+    {
+        [JsonProperty("member")] public string Member { get; set; }
+        [JsonProperty("score")] public Score Score { get; set; }
+        /// <summary>
+        /// 1 + the number of members with a better result; shared by equal ones, "1 2 2 4".
+        /// </summary>
+        [JsonProperty("rank")] public long Rank { get; set; }
+        /// <summary>The place in the total order, counted from 1.</summary>
+        [JsonProperty("position")] public long Position { get; set; }
+        /// <summary>Members with a better result.</summary>
+        [JsonProperty("better")] public long Better { get; set; }
+        /// <summary>Members with the same result, itself included.</summary>
+        [JsonProperty("tied")] public long Tied { get; set; }
+        /// <summary>Members with a worse result.</summary>
+        [JsonProperty("worse")] public long Worse { get; set; }
+        /// <summary>All members of the result.</summary>
+        [JsonProperty("total")] public long Total { get; set; }
+        /// <summary>100 × worse / total.</summary>
+        [JsonProperty("percentile")] public double Percentile { get; set; }
+    }
+
+    /// <summary>Boards together, best first.</summary>
+    public sealed class CombinedBoards
+    {
+        /// <summary>The instance by which each board was read.</summary>
+        [JsonProperty("windows")] public IDictionary<string, string> Windows { get; set; }
+        /// <summary>Members of the result.</summary>
+        [JsonProperty("total")] public long Total { get; set; }
+        [JsonProperty("entries")] public IList<CombinedEntry> Entries { get; set; }
+        [JsonProperty("next_cursor")] public string NextCursor { get; set; }
+        [JsonProperty("as_of")] public string AsOf { get; set; }
+        /// <summary>
+        /// Present, and true, while a shard does not apply messages: the answer is exact at `as_of`, but
+        /// may be out of date.
+        /// </summary>
+        [JsonProperty("stale")] public bool? Stale { get; set; }
+        /// <summary>
+        /// Present if the answer lacks shards, which no node answered for: their numbers. Only with
+        /// `partial=true`, or after a board was defined.
+        /// </summary>
+        [JsonProperty("missing")] public IList<long> Missing { get; set; }
+        /// <summary>
+        /// The member that was asked for; `null` if it is not in the result. Present with `member`.
+        /// </summary>
+        [JsonProperty("member")] public CombinedMember Member { get; set; }
+    }
+
     /// <summary>A file of a snapshot. It does not change.</summary>
     public sealed class SnapshotShardFile
     {
@@ -2290,6 +2384,49 @@ namespace Ranktree
         /// `hour`, `day`, `week`, `month`, `season`.
         /// </summary>
         [JsonProperty("movement")] public string Movement { get; set; }
+    }
+
+    /// <summary>What `combine` may be asked with.</summary>
+    public sealed class CombineQuery
+    {
+        /// <summary>
+        /// What to read: a window's name, `all`, `hour`, `day`, `week`, `month` or `season`, for its
+        /// current instance; or the name of an instance, such as `2026-11-20T09`, `2026-11-20`, `2026-W47`,
+        /// `2026-11` or `s7`. Without it `all` is read, or the board's first window if it does not have
+        /// `all`. The answer's `window` names the instance that was read. An instance can be read from its
+        /// beginning on, also while it has no entries, until it is dropped; others, and windows that the
+        /// board does not have, are `unknown_window`.
+        /// </summary>
+        [JsonProperty("window")] public string Window { get; set; }
+        /// <summary>
+        /// Waits until the writes that the token names are visible. The token is the `token` of a write, or
+        /// the `as_of` of another read. It may name some of the shards; a shard that the service does not
+        /// have is refused with `unknown_shard`.
+        /// </summary>
+        [JsonProperty("after")] public string After { get; set; }
+        /// <summary>
+        /// How long `after` waits, in milliseconds. Afterwards the answer is 504 `not_yet_applied`.
+        /// </summary>
+        [JsonProperty("timeout_ms")] public long? TimeoutMs { get; set; }
+        /// <summary>
+        /// Whether the answer may leave out shards that no node answers for. `missing` names them then.
+        /// Without it the answer is 503 `shard_unavailable`, because a sum without a shard is a wrong rank.
+        /// </summary>
+        [JsonProperty("partial")] public bool? Partial { get; set; }
+        /// <summary>
+        /// Whether each entry has its member's `profile`, as it was at the answer's `as_of`. Answers
+        /// without entries take no notice of it.
+        /// </summary>
+        [JsonProperty("profile")] public bool? Profile { get; set; }
+        /// <summary>
+        /// `approx`: `better`, `tied`, `rank` and `position` come from summaries of the shards, which are
+        /// about a second old, and `rank_error` says by how much rank and position can be off as of these;
+        /// `as_of` names their sequences. The first 1,000 are exact. A shard that has no summary yet, or
+        /// that `after` names, is asked as for an exact answer. Only the rank of a score, the ranks of many
+        /// scores and a member's entry can be approximate; other answers are always exact, and refuse it
+        /// with `bad_parameter`. One of `exact`, `approx`.
+        /// </summary>
+        [JsonProperty("accuracy")] public string Accuracy { get; set; }
     }
 
     /// <summary>What `top` may be asked with.</summary>

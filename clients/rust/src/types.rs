@@ -118,6 +118,24 @@ words! {
 }
 
 words! {
+    /// Which members of several boards are taken together.
+    Combination {
+        Union = "union",
+        Inter = "inter",
+        Diff = "diff",
+    }
+}
+
+words! {
+    /// What becomes of the scores of a member on several boards.
+    Aggregate {
+        Sum = "sum",
+        Min = "min",
+        Max = "max",
+    }
+}
+
+words! {
     /// How a shard is.
     State {
         Live = "live",
@@ -1876,6 +1894,159 @@ pub struct Percentiles {
     pub missing: Option<Vec<u64>>,
 }
 
+/// `CombineInput` of the API.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct CombineInput {
+    /// Boards, and what their scores are multiplied by.
+    pub boards: BTreeMap<String, f64>,
+    /// `combine`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub combine: Option<Combination>,
+    /// What is made of a member's scores. `diff` has one score of each.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub aggregate: Option<Aggregate>,
+    /// Which results are best: the greatest or the least. By default as the boards have it, which must
+    /// agree.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub order: Option<Order>,
+    /// The board from which `diff` takes the others away; by default the first one that `boards` has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first: Option<String>,
+    /// How many entries the page has at most; 0 for the total, and the member, alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u64>,
+    /// The `next_cursor` of the page before, with the same boards, weights, combination and order. Pages go
+    /// on in the instances of the first one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<String>,
+    /// A member whose place in the result is wanted, too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub member: Option<String>,
+}
+
+impl CombineInput {
+    /// With `boards` and nothing else.
+    pub fn new(boards: impl IntoIterator<Item = (impl Into<String>, impl Into<f64>)>) -> Self {
+        Self { boards: boards.into_iter().map(|(key, value)| (key.into(), value.into())).collect(), ..Self::default() }
+    }
+
+    /// Sets `combine`.
+    #[must_use]
+    pub fn combine(mut self, combine: Combination) -> Self {
+        self.combine = Some(combine);
+        self
+    }
+
+    /// Sets `aggregate`.
+    #[must_use]
+    pub fn aggregate(mut self, aggregate: Aggregate) -> Self {
+        self.aggregate = Some(aggregate);
+        self
+    }
+
+    /// Sets `order`.
+    #[must_use]
+    pub fn order(mut self, order: Order) -> Self {
+        self.order = Some(order);
+        self
+    }
+
+    /// Sets `first`.
+    #[must_use]
+    pub fn first(mut self, first: impl Into<String>) -> Self {
+        self.first = Some(first.into());
+        self
+    }
+
+    /// Sets `limit`.
+    #[must_use]
+    pub fn limit(mut self, limit: u64) -> Self {
+        self.limit = Some(limit);
+        self
+    }
+
+    /// Sets `cursor`.
+    #[must_use]
+    pub fn cursor(mut self, cursor: impl Into<String>) -> Self {
+        self.cursor = Some(cursor.into());
+        self
+    }
+
+    /// Sets `member`.
+    #[must_use]
+    pub fn member(mut self, member: impl Into<String>) -> Self {
+        self.member = Some(member.into());
+        self
+    }
+}
+
+/// A member, and what comes of its scores.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct CombinedEntry {
+    /// `member`.
+    pub member: String,
+    /// `score`.
+    pub score: Score,
+    /// 1 + the number of members with a better result; shared by equal ones, "1 2 2 4".
+    pub rank: u64,
+    /// The place in the total order, counted from 1.
+    pub position: u64,
+}
+
+/// A member's place in the result.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct CombinedMember {
+    /// `member`.
+    pub member: String,
+    /// `score`.
+    pub score: Score,
+    /// 1 + the number of members with a better result; shared by equal ones, "1 2 2 4".
+    pub rank: u64,
+    /// The place in the total order, counted from 1.
+    pub position: u64,
+    /// Members with a better result.
+    pub better: u64,
+    /// Members with the same result, itself included.
+    pub tied: u64,
+    /// Members with a worse result.
+    pub worse: u64,
+    /// All members of the result.
+    pub total: u64,
+    /// 100 × worse / total.
+    pub percentile: f64,
+}
+
+/// Boards together, best first.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct CombinedBoards {
+    /// The instance by which each board was read.
+    pub windows: BTreeMap<String, String>,
+    /// Members of the result.
+    pub total: u64,
+    /// `entries`.
+    pub entries: Vec<CombinedEntry>,
+    /// `next_cursor`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_cursor: Option<String>,
+    /// `as_of`.
+    pub as_of: Token,
+    /// Present, and true, while a shard does not apply messages: the answer is exact at `as_of`, but may be
+    /// out of date.
+    #[serde(default)]
+    pub stale: bool,
+    /// Present if the answer lacks shards, which no node answered for: their numbers. Only with
+    /// `partial=true`, or after a board was defined.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub missing: Option<Vec<u64>>,
+    /// The member that was asked for; `null` if it is not in the result. Present with `member`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub member: Option<CombinedMember>,
+}
+
 /// A copy of a shard on its way from another node.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
@@ -3001,6 +3172,25 @@ impl<A> Request<LookupQuery, A> {
     pub fn movement(mut self, movement: Window) -> Self {
         self.query.movement = Some(movement);
         self
+    }
+}
+
+/// What `combine` may be asked with.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct CombineQuery {
+    pub(crate) reading: Reading,
+}
+
+impl Query for CombineQuery {
+    fn write(&self, pairs: &mut Pairs) {
+        self.reading.write(pairs);
+    }
+}
+
+impl HasReading for CombineQuery {
+    fn reading(&mut self) -> &mut Reading {
+        &mut self.reading
     }
 }
 

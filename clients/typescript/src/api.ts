@@ -442,10 +442,12 @@ export interface components {
              * @enum {unknown}
              */
             op?: "set" | "best" | "incr" | "create" | "update" | null;
-            /** @description The job applies only if this is greater than the version stored for the member and the board, or of the profile, so that a repetition counts once. Of jobs that overtake each other the older one is rejected: an `incr` is not added then. */
+            /** @description The job applies only if this is greater than the version stored for the member and the board, or of the profile, so that a repetition counts once. Of jobs that overtake each other the older one is rejected: an `incr` is not added then. Use `id` where several senders add. */
             version?: components["schemas"]["Version"] | null;
             /** @description When the score was reached, from 1970 to April 2262, with any offset; decides ties. A job whose `at` is more than five minutes after the queue took it is rejected with `future_time`; exactly five minutes are allowed. Default: when the queue took the job. */
             at?: components["schemas"]["TimeInput"] | null;
+            /** @description 1 to 64 bytes that the sender makes of what happened. A job whose shard has applied one of the same id, within an hour unless the node is configured otherwise, changes nothing, whoever has sent it: its result has `repeated`. Default: each job counts. */
+            id?: string | null;
             /** @description Replaces the entry's metadata. Default: left as it is. */
             meta?: components["schemas"]["Metadata"] | null;
         } | {
@@ -461,10 +463,12 @@ export interface components {
              * @enum {unknown}
              */
             op?: "set" | "best" | "incr" | "create" | "update" | null;
-            /** @description The job applies only if this is greater than the version stored for the member and the board, or of the profile, so that a repetition counts once. Of jobs that overtake each other the older one is rejected: an `incr` is not added then. */
+            /** @description The job applies only if this is greater than the version stored for the member and the board, or of the profile, so that a repetition counts once. Of jobs that overtake each other the older one is rejected: an `incr` is not added then. Use `id` where several senders add. */
             version?: components["schemas"]["Version"] | null;
             /** @description When the score was reached, from 1970 to April 2262, with any offset; decides ties. A job whose `at` is more than five minutes after the queue took it is rejected with `future_time`; exactly five minutes are allowed. Default: when the queue took the job. */
             at?: components["schemas"]["TimeInput"] | null;
+            /** @description 1 to 64 bytes that the sender makes of what happened. A job whose shard has applied one of the same id, within an hour unless the node is configured otherwise, changes nothing, whoever has sent it: its result has `repeated`. Default: each job counts. */
+            id?: string | null;
             /** @description Replaces the entry's metadata. Default: left as it is. */
             meta?: components["schemas"]["Metadata"] | null;
         } | {
@@ -474,10 +478,12 @@ export interface components {
             scores?: null;
             /** @constant */
             op: "remove";
-            /** @description The job applies only if this is greater than the version stored for the member and the board, or of the profile, so that a repetition counts once. Of jobs that overtake each other the older one is rejected: an `incr` is not added then. */
+            /** @description The job applies only if this is greater than the version stored for the member and the board, or of the profile, so that a repetition counts once. Of jobs that overtake each other the older one is rejected: an `incr` is not added then. Use `id` where several senders add. */
             version?: components["schemas"]["Version"] | null;
             /** @description When the score was reached, from 1970 to April 2262, with any offset; decides ties. A job whose `at` is more than five minutes after the queue took it is rejected with `future_time`; exactly five minutes are allowed. Default: when the queue took the job. */
             at?: components["schemas"]["TimeInput"] | null;
+            /** @description 1 to 64 bytes that the sender makes of what happened. A job whose shard has applied one of the same id, within an hour unless the node is configured otherwise, changes nothing, whoever has sent it: its result has `repeated`. Default: each job counts. */
+            id?: string | null;
             meta?: null;
         } | {
             board?: components["schemas"]["BoardName"] | null;
@@ -486,10 +492,12 @@ export interface components {
             scores?: null;
             /** @enum {unknown} */
             op: "hide" | "show";
-            /** @description The job applies only if this is greater than the version stored for the member and the board, or of the profile, so that a repetition counts once. Of jobs that overtake each other the older one is rejected: an `incr` is not added then. */
+            /** @description The job applies only if this is greater than the version stored for the member and the board, or of the profile, so that a repetition counts once. Of jobs that overtake each other the older one is rejected: an `incr` is not added then. Use `id` where several senders add. */
             version?: components["schemas"]["Version"] | null;
             /** @description When the score was reached, from 1970 to April 2262, with any offset; decides ties. A job whose `at` is more than five minutes after the queue took it is rejected with `future_time`; exactly five minutes are allowed. Default: when the queue took the job. */
             at?: components["schemas"]["TimeInput"] | null;
+            /** @description 1 to 64 bytes that the sender makes of what happened. A job whose shard has applied one of the same id, within an hour unless the node is configured otherwise, changes nothing, whoever has sent it: its result has `repeated`. Default: each job counts. */
+            id?: string | null;
             meta?: null;
         } | {
             board?: null;
@@ -498,10 +506,12 @@ export interface components {
             scores?: null;
             /** @constant */
             op: "profile";
-            /** @description The job applies only if this is greater than the version stored for the member and the board, or of the profile, so that a repetition counts once. Of jobs that overtake each other the older one is rejected: an `incr` is not added then. */
+            /** @description The job applies only if this is greater than the version stored for the member and the board, or of the profile, so that a repetition counts once. Of jobs that overtake each other the older one is rejected: an `incr` is not added then. Use `id` where several senders add. */
             version?: components["schemas"]["Version"] | null;
             /** @description When the score was reached, from 1970 to April 2262, with any offset; decides ties. A job whose `at` is more than five minutes after the queue took it is rejected with `future_time`; exactly five minutes are allowed. Default: when the queue took the job. */
             at?: components["schemas"]["TimeInput"] | null;
+            /** @description 1 to 64 bytes that the sender makes of what happened. A job whose shard has applied one of the same id, within an hour unless the node is configured otherwise, changes nothing, whoever has sent it: its result has `repeated`. Default: each job counts. */
+            id?: string | null;
             meta?: null;
             profile: components["schemas"]["Profile"];
         };
@@ -521,10 +531,12 @@ export interface components {
              * @enum {unknown}
              */
             op?: "set" | "best" | "incr" | "create" | "update" | null;
-            /** @description The job applies only if this is greater than the version stored for the member and the board, or of the profile, so that a repetition counts once. Of jobs that overtake each other the older one is rejected: an `incr` is not added then. */
+            /** @description The job applies only if this is greater than the version stored for the member and the board, or of the profile, so that a repetition counts once. Of jobs that overtake each other the older one is rejected: an `incr` is not added then. Use `id` where several senders add. */
             version?: components["schemas"]["Version"] | null;
             /** @description When the score was reached, from 1970 to April 2262, with any offset; decides ties. A job whose `at` is more than five minutes after the queue took it is rejected with `future_time`; exactly five minutes are allowed. Default: when the queue took the job. */
             at?: components["schemas"]["TimeInput"] | null;
+            /** @description 1 to 64 bytes that the sender makes of what happened. A job whose shard has applied one of the same id, within an hour unless the node is configured otherwise, changes nothing, whoever has sent it: its result has `repeated`. Default: each job counts. */
+            id?: string | null;
             /** @description Replaces the entry's metadata. Default: left as it is. */
             meta?: components["schemas"]["Metadata"] | null;
         } | {
@@ -536,10 +548,12 @@ export interface components {
             scores?: null;
             /** @enum {unknown} */
             op: "remove" | "hide" | "show";
-            /** @description The job applies only if this is greater than the version stored for the member and the board, or of the profile, so that a repetition counts once. Of jobs that overtake each other the older one is rejected: an `incr` is not added then. */
+            /** @description The job applies only if this is greater than the version stored for the member and the board, or of the profile, so that a repetition counts once. Of jobs that overtake each other the older one is rejected: an `incr` is not added then. Use `id` where several senders add. */
             version?: components["schemas"]["Version"] | null;
             /** @description When the score was reached, from 1970 to April 2262, with any offset; decides ties. A job whose `at` is more than five minutes after the queue took it is rejected with `future_time`; exactly five minutes are allowed. Default: when the queue took the job. */
             at?: components["schemas"]["TimeInput"] | null;
+            /** @description 1 to 64 bytes that the sender makes of what happened. A job whose shard has applied one of the same id, within an hour unless the node is configured otherwise, changes nothing, whoever has sent it: its result has `repeated`. Default: each job counts. */
+            id?: string | null;
             meta?: null;
         };
         /** @description The write is stored in its stream, and will be applied. */
@@ -577,6 +591,17 @@ export interface components {
             windows?: {
                 [key: string]: components["schemas"]["Entry"] | null;
             } | null;
+            /**
+             * @description Present if a job of this `id` was applied before: this one has changed nothing, and the entry is as it is now.
+             * @constant
+             */
+            repeated?: true;
+            /** @description With `repeated`: what came of the first one. */
+            first?: {
+                /** @description Whether it changed anything. */
+                changed: boolean;
+                token: components["schemas"]["Token"];
+            };
             /** @description The shards that did not answer; none if the entries kept changing while they were counted. */
             missing?: number[];
         };
@@ -598,6 +623,17 @@ export interface components {
             };
             /** @description What a removal with a `version` has left, and how to remove that: without one. Absent if it has left nothing. */
             detail?: string;
+            /**
+             * @description Present if a job of this `id` was applied before: this one has changed nothing, and the entry is as it is now.
+             * @constant
+             */
+            repeated?: true;
+            /** @description With `repeated`: what came of the first one. */
+            first?: {
+                /** @description Whether it changed anything. */
+                changed: boolean;
+                token: components["schemas"]["Token"];
+            };
         };
         /** @description The outcome of one job. */
         JobResult: {
@@ -615,6 +651,17 @@ export interface components {
             windows?: {
                 [key: string]: components["schemas"]["Entry"] | null;
             } | null;
+            /**
+             * @description Present if a job of this `id` was applied before: this one has changed nothing, and the entry is as it is now.
+             * @constant
+             */
+            repeated?: true;
+            /** @description With `repeated`: what came of the first one. */
+            first?: {
+                /** @description Whether it changed anything. */
+                changed: boolean;
+                token: components["schemas"]["Token"];
+            };
             /** @description The shards that did not answer; none if the entries kept changing while they were counted. */
             missing?: number[];
             /** @description Boards. */
@@ -1081,6 +1128,94 @@ export interface components {
             stale?: true;
             /** @description Present if the answer lacks shards, which no node answered for: their numbers. Only with `partial=true`, or after a board was defined. */
             missing?: number[];
+        };
+        CombineInput: {
+            /**
+             * @description Boards, and what their scores are multiplied by.
+             * @example {
+             *       "chess": 1,
+             *       "go": 2
+             *     }
+             */
+            boards: {
+                [key: string]: number;
+            };
+            /**
+             * @default union
+             * @enum {string}
+             */
+            combine?: "union" | "inter" | "diff";
+            /**
+             * @description What is made of a member's scores. `diff` has one score of each.
+             * @default sum
+             * @enum {string}
+             */
+            aggregate?: "sum" | "min" | "max";
+            /**
+             * @description Which results are best: the greatest or the least. By default as the boards have it, which must agree.
+             * @enum {string}
+             */
+            order?: "desc" | "asc";
+            /** @description The board from which `diff` takes the others away; by default the first one that `boards` has. */
+            first?: string;
+            /**
+             * @description How many entries the page has at most; 0 for the total, and the member, alone.
+             * @default 10
+             */
+            limit?: number;
+            /** @description The `next_cursor` of the page before, with the same boards, weights, combination and order. Pages go on in the instances of the first one. */
+            cursor?: string;
+            /** @description A member whose place in the result is wanted, too. */
+            member?: string;
+        };
+        /** @description A member, and what comes of its scores. */
+        CombinedEntry: {
+            member: components["schemas"]["MemberId"];
+            score: components["schemas"]["Score"];
+            /** @description 1 + the number of members with a better result; shared by equal ones, "1 2 2 4". */
+            rank: number;
+            /** @description The place in the total order, counted from 1. */
+            position: number;
+        };
+        /** @description A member's place in the result. */
+        CombinedMember: {
+            member: components["schemas"]["MemberId"];
+            score: components["schemas"]["Score"];
+            /** @description 1 + the number of members with a better result; shared by equal ones, "1 2 2 4". */
+            rank: number;
+            /** @description The place in the total order, counted from 1. */
+            position: number;
+            /** @description Members with a better result. */
+            better: number;
+            /** @description Members with the same result, itself included. */
+            tied: number;
+            /** @description Members with a worse result. */
+            worse: number;
+            /** @description All members of the result. */
+            total: number;
+            /** @description 100 × worse / total. */
+            percentile: number;
+        };
+        /** @description Boards together, best first. */
+        CombinedBoards: {
+            /** @description The instance by which each board was read. */
+            windows: {
+                [key: string]: components["schemas"]["InstanceName"];
+            };
+            /** @description Members of the result. */
+            total: number;
+            entries: components["schemas"]["CombinedEntry"][];
+            next_cursor: string | null;
+            as_of: components["schemas"]["AsOf"];
+            /**
+             * @description Present, and true, while a shard does not apply messages: the answer is exact at `as_of`, but may be out of date.
+             * @enum {boolean}
+             */
+            stale?: true;
+            /** @description Present if the answer lacks shards, which no node answered for: their numbers. Only with `partial=true`, or after a board was defined. */
+            missing?: number[];
+            /** @description The member that was asked for; `null` if it is not in the result. Present with `member`. */
+            member?: components["schemas"]["CombinedMember"] | null;
         };
         /** @description A copy of a shard on its way from another node. */
         Copying: {
@@ -1805,6 +1940,38 @@ export interface components {
              */
             movement?: "hour" | "day" | "week" | "month" | "season";
         };
+        /** @description What `combine` may be asked with. */
+        CombineQuery: {
+            /**
+             * @description What to read: a window's name, `all`, `hour`, `day`, `week`, `month` or `season`, for its current instance; or the name of an instance, such as `2026-11-20T09`, `2026-11-20`, `2026-W47`, `2026-11` or `s7`. Without it `all` is read, or the board's first window if it does not have `all`. The answer's `window` names the instance that was read. An instance can be read from its beginning on, also while it has no entries, until it is dropped; others, and windows that the board does not have, are `unknown_window`.
+             * @example day
+             * @example 2026-W47
+             */
+            window?: string;
+            /** @description Waits until the writes that the token names are visible. The token is the `token` of a write, or the `as_of` of another read. It may name some of the shards; a shard that the service does not have is refused with `unknown_shard`. */
+            after?: components["schemas"]["Token"];
+            /**
+             * @description How long `after` waits, in milliseconds. Afterwards the answer is 504 `not_yet_applied`.
+             * @default 5000
+             */
+            timeout_ms?: number;
+            /**
+             * @description Whether the answer may leave out shards that no node answers for. `missing` names them then. Without it the answer is 503 `shard_unavailable`, because a sum without a shard is a wrong rank.
+             * @default false
+             */
+            partial?: boolean;
+            /**
+             * @description Whether each entry has its member's `profile`, as it was at the answer's `as_of`. Answers without entries take no notice of it.
+             * @default false
+             */
+            profile?: boolean;
+            /**
+             * @description `approx`: `better`, `tied`, `rank` and `position` come from summaries of the shards, which are about a second old, and `rank_error` says by how much rank and position can be off as of these; `as_of` names their sequences. The first 1,000 are exact. A shard that has no summary yet, or that `after` names, is asked as for an exact answer. Only the rank of a score, the ranks of many scores and a member's entry can be approximate; other answers are always exact, and refuse it with `bad_parameter`.
+             * @default exact
+             * @enum {string}
+             */
+            accuracy?: "exact" | "approx";
+        };
         /** @description What `top` may be asked with. */
         TopQuery: {
             /**
@@ -2358,6 +2525,10 @@ export type Place = components['schemas']['Place'];
 export type Count = components['schemas']['Count'];
 export type Histogram = components['schemas']['Histogram'];
 export type Percentiles = components['schemas']['Percentiles'];
+export type CombineInput = components['schemas']['CombineInput'];
+export type CombinedEntry = components['schemas']['CombinedEntry'];
+export type CombinedMember = components['schemas']['CombinedMember'];
+export type CombinedBoards = components['schemas']['CombinedBoards'];
 export type Copying = components['schemas']['Copying'];
 export type Owner = components['schemas']['Owner'];
 export type KnownNode = components['schemas']['KnownNode'];
@@ -2391,6 +2562,7 @@ export type JobsQuery = components['schemas']['JobsQuery'];
 export type SetReadOnlyQuery = components['schemas']['SetReadOnlyQuery'];
 export type AroundQuery = components['schemas']['AroundQuery'];
 export type LookupQuery = components['schemas']['LookupQuery'];
+export type CombineQuery = components['schemas']['CombineQuery'];
 export type TopQuery = components['schemas']['TopQuery'];
 export type PositionsQuery = components['schemas']['PositionsQuery'];
 export type RangeQuery = components['schemas']['RangeQuery'];

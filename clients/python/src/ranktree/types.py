@@ -1160,6 +1160,78 @@ class Percentiles(TypedDict):
     """
 
 
+class CombineInput(TypedDict):
+    boards: Dict[str, float]
+    """Boards, and what their scores are multiplied by."""
+    combine: NotRequired[Literal['union', 'inter', 'diff']]
+    aggregate: NotRequired[Literal['sum', 'min', 'max']]
+    """What is made of a member's scores. `diff` has one score of each."""
+    order: NotRequired[Literal['desc', 'asc']]
+    """Which results are best: the greatest or the least. By default as the boards have it, which must agree.
+    """
+    first: NotRequired[str]
+    """The board from which `diff` takes the others away; by default the first one that `boards` has."""
+    limit: NotRequired[int]
+    """How many entries the page has at most; 0 for the total, and the member, alone."""
+    cursor: NotRequired[str]
+    """The `next_cursor` of the page before, with the same boards, weights, combination and order. Pages go on
+    in the instances of the first one.
+    """
+    member: NotRequired[str]
+    """A member whose place in the result is wanted, too."""
+
+
+class CombinedEntry(TypedDict):
+    """A member, and what comes of its scores."""
+    member: MemberId
+    score: Score
+    rank: int
+    """1 + the number of members with a better result; shared by equal ones, "1 2 2 4"."""
+    position: int
+    """The place in the total order, counted from 1."""
+
+
+class CombinedMember(TypedDict):
+    """A member's place in the result."""
+    member: MemberId
+    score: Score
+    rank: int
+    """1 + the number of members with a better result; shared by equal ones, "1 2 2 4"."""
+    position: int
+    """The place in the total order, counted from 1."""
+    better: int
+    """Members with a better result."""
+    tied: int
+    """Members with the same result, itself included."""
+    worse: int
+    """Members with a worse result."""
+    total: int
+    """All members of the result."""
+    percentile: float
+    """100 × worse / total."""
+
+
+class CombinedBoards(TypedDict):
+    """Boards together, best first."""
+    windows: Dict[str, InstanceName]
+    """The instance by which each board was read."""
+    total: int
+    """Members of the result."""
+    entries: List[CombinedEntry]
+    next_cursor: Union[str, None]
+    as_of: AsOf
+    stale: NotRequired[Literal[True]]
+    """Present, and true, while a shard does not apply messages: the answer is exact at `as_of`, but may be
+    out of date.
+    """
+    missing: NotRequired[List[int]]
+    """Present if the answer lacks shards, which no node answered for: their numbers. Only with
+    `partial=true`, or after a board was defined.
+    """
+    member: NotRequired[Union[CombinedMember, None]]
+    """The member that was asked for; `null` if it is not in the result. Present with `member`."""
+
+
 class SnapshotShardFile(TypedDict):
     """A file of a snapshot. It does not change."""
     name: str
@@ -1850,6 +1922,10 @@ class LookupQuery(Reading, total=False):
     must be of `all`, and the board must be defined with `movement`; otherwise the answer is
     `bad_parameter`. A window that the board does not have is `unknown_window`.
     """
+
+
+class CombineQuery(Reading, total=False):
+    """What `combine` may be asked with."""
 
 
 class TopQuery(Reading, total=False):
