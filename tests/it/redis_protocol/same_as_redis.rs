@@ -18,6 +18,26 @@ const SCORES: [&str; 12] = ["0", "1", "-1", "2.5", "2.5", "10", "-10.25", "100",
 const BOUNDS: [&str; 10] = ["-inf", "+inf", "0", "(0", "1", "(2.5", "-10", "(100", "7", "99.5"];
 const IDS: [&str; 8] = ["-", "+", "[a", "(a", "[b", "[p1", "(zz", "[日本"];
 
+/// What both refuse, in the same words.
+const MISTAKES: [&[&str]; 16] = [
+    &["ZADD", "arena", "x", "a"],
+    &["ZADD", "arena", "1"],
+    &["ZADD", "arena", "NX", "XX", "1", "a"],
+    &["ZADD", "arena", "GT", "LT", "1", "a"],
+    &["ZADD", "arena", "INCR", "1", "a", "2", "b"],
+    &["ZINCRBY", "arena", "nan", "a"],
+    &["ZRANGE", "arena", "a", "1"],
+    &["ZRANGE", "arena", "0", "1", "LIMIT", "0", "1"],
+    &["ZRANGEBYSCORE", "arena", "x", "1"],
+    &["ZCOUNT", "arena", "1"],
+    &["ZRANGEBYLEX", "arena", "a", "b"],
+    &["ZUNION", "3", "arena", "kills"],
+    &["ZINTER", "1", "arena", "WEIGHTS", "x"],
+    &["ZDIFF", "1", "arena", "AGGREGATE", "MAX"],
+    &["SELECT", "99"],
+    &["PING", "a b"],
+];
+
 /// A command of random words, most of them good ones.
 fn command(random: &mut Random) -> Vec<String> {
     let key = *random.pick(&KEYS);
@@ -84,21 +104,7 @@ fn command(random: &mut Random) -> Vec<String> {
                 words.push("withscores");
             }
         }
-        // Of more than two boards Redis adds in the order of their sizes, which infinities tell.
-        27 | 28 => {
-            let name = *random.pick(&["ZUNION", "ZINTER", "ZDIFF"]);
-            words.extend(*random.pick(&[&[name, "1", key][..], &[name, "2", key, "kills"]]));
-            let is_of_two = words.len() == 4;
-            if name != "ZDIFF" && is_of_two && random.below(2) == 0 {
-                words.extend(["weights", *random.pick(&["1", "2", "0.5"]), *random.pick(&["1", "2", "0.5"])]);
-            }
-            if name != "ZDIFF" && random.below(2) == 0 {
-                words.extend(["AGGREGATE", *random.pick(&["SUM", "MIN", "MAX"])]);
-            }
-            if random.below(2) == 0 {
-                words.push("WITHSCORES");
-            }
-        }
+        27 | 28 => words.extend(combination(random, key)),
         20 => words.extend([*random.pick(&["EXISTS", "TYPE"]), key]),
         24 => {
             words.extend([*random.pick(&["ZPOPMIN", "ZPOPMAX"]), key]);
@@ -112,31 +118,27 @@ fn command(random: &mut Random) -> Vec<String> {
         21 => words.extend(*random.pick(&[&["DBSIZE"][..], &["ZSCAN", key, "0", "MATCH", "p*"]])),
         22 if random.below(6) == 0 => words.extend(["DEL", key]),
         22 => words.extend(["EXISTS", key, *random.pick(&KEYS), "none"]),
-        _ => words.extend(
-            random
-                .pick(&[
-                    &["ZADD", "arena", "x", "a"][..],
-                    &["ZADD", "arena", "1"],
-                    &["ZADD", "arena", "NX", "XX", "1", "a"],
-                    &["ZADD", "arena", "GT", "LT", "1", "a"],
-                    &["ZADD", "arena", "INCR", "1", "a", "2", "b"],
-                    &["ZINCRBY", "arena", "nan", "a"],
-                    &["ZRANGE", "arena", "a", "1"],
-                    &["ZRANGE", "arena", "0", "1", "LIMIT", "0", "1"],
-                    &["ZRANGEBYSCORE", "arena", "x", "1"],
-                    &["ZCOUNT", "arena", "1"],
-                    &["ZRANGEBYLEX", "arena", "a", "b"],
-                    &["ZUNION", "3", "arena", "kills"],
-                    &["ZINTER", "1", "arena", "WEIGHTS", "x"],
-                    &["ZDIFF", "1", "arena", "AGGREGATE", "MAX"],
-                    &["SELECT", "99"],
-                    &["PING", "a b"],
-                ])
-                .iter()
-                .copied(),
-        ),
+        _ => words.extend(*random.pick(&MISTAKES)),
     }
     words.into_iter().map(str::to_owned).collect()
+}
+
+/// A union, intersection or difference of `key` and at most one board more: of more than two Redis adds
+/// in the order of their sizes, which infinities tell.
+fn combination(random: &mut Random, key: &'static str) -> Vec<&'static str> {
+    let name = *random.pick(&["ZUNION", "ZINTER", "ZDIFF"]);
+    let mut words = random.pick(&[&[name, "1", key][..], &[name, "2", key, "kills"]]).to_vec();
+    let is_of_two = words.len() == 4;
+    if name != "ZDIFF" && is_of_two && random.below(2) == 0 {
+        words.extend(["weights", *random.pick(&["1", "2", "0.5"]), *random.pick(&["1", "2", "0.5"])]);
+    }
+    if name != "ZDIFF" && random.below(2) == 0 {
+        words.extend(["AGGREGATE", *random.pick(&["SUM", "MIN", "MAX"])]);
+    }
+    if random.below(2) == 0 {
+        words.push("WITHSCORES");
+    }
+    words
 }
 
 /// Sends the same commands to both, and compares each reply.

@@ -179,7 +179,7 @@ fn replies() -> Vec<Reply> {
         above: vec![entry(EntryMetadata::NotAsked)],
         below: vec![entry(EntryMetadata::None), entry(EntryMetadata::Unreadable)],
     };
-    vec![
+    [
         Reply::Counts(vec![BoardCounts {
             life: LifeOnShard::Over,
             total: 5,
@@ -246,6 +246,14 @@ fn replies() -> Vec<Reply> {
         },
         Reply::LastJob(LifeOnShard::Here, Timestamp::from_micros(1_000_000).ok()),
         Reply::LastJob(LifeOnShard::NotYet, None),
+    ]
+    .into_iter()
+    .chain(combinations())
+    .collect()
+}
+
+fn combinations() -> [Reply; 3] {
+    [
         Reply::Combine(CombineReply {
             boards: vec![(LifeOnShard::Here, 9)],
             combined: Ok(Combined {
