@@ -289,7 +289,9 @@ impl Members {
     /// Completes a checkpoint. O(1) in the number of members.
     pub fn complete_checkpoint(&mut self) {
         self.end_checkpoint();
-        self.era = Era::default();
+        if !self.quarantined_before_checkpoint.is_empty() {
+            self.era = Era::default();
+        }
         self.freeing.extend(self.quarantined_before_checkpoint.drain(..).map(HandleSet::into_segments));
         self.free_slice();
     }

@@ -163,6 +163,11 @@ impl Copied {
     }
 }
 
+/// [`COMBINED_ENTRIES_MAX`]; so few in tests that they reach it.
+const ENTRIES_MAX: u64 = if cfg!(test) { 600 } else { COMBINED_ENTRIES_MAX };
+/// [`COMBINED_LOOKUPS_MAX`], likewise.
+const LOOKUPS_MAX: u64 = if cfg!(test) { 40 } else { COMBINED_LOOKUPS_MAX };
+
 /// Copies what a combination needs of the boards: all entries, or those of a small one and what the others
 /// have of its members.
 fn copy(
@@ -178,8 +183,8 @@ fn copy(
     let all: u64 = totals.iter().sum();
     let others = count(totals.len().saturating_sub(1));
     let looked_up = base.and_then(|base| totals.get(base)).map(|total| total.saturating_mul(others));
-    let Some(base) = base.filter(|_| looked_up.is_some_and(|lookups| lookups <= COMBINED_LOOKUPS_MAX)) else {
-        if all > COMBINED_ENTRIES_MAX {
+    let Some(base) = base.filter(|_| looked_up.is_some_and(|lookups| lookups <= LOOKUPS_MAX)) else {
+        if all > ENTRIES_MAX {
             return Err(NotCombined::TooMany(all));
         }
         return Ok(boards.iter().map(all_of).collect());

@@ -13,9 +13,9 @@ use crate::types::Number;
 pub const COMBINED_BOARDS_MAX: usize = 64;
 /// The most entries of all boards together that a shard combines. They are copied under one hold of its
 /// lock.
-pub const COMBINED_ENTRIES_MAX: u64 = if cfg!(test) { 600 } else { 131_072 };
+pub const COMBINED_ENTRIES_MAX: u64 = 131_072;
 /// The most entries of one board that are looked up on the others instead.
-pub const COMBINED_LOOKUPS_MAX: u64 = if cfg!(test) { 40 } else { 8_192 };
+pub const COMBINED_LOOKUPS_MAX: u64 = 8_192;
 /// The most entries of a reply.
 pub const COMBINED_LISTED_MAX: u32 = 65_536;
 /// The most bytes of their ids.
