@@ -398,8 +398,8 @@ impl Fed {
         check(&mut self.shard.write(Purpose::Apply), self.store(), &self.model, self.last);
         let (mut rejects, mut expected) = (self.rejects.clone(), self.model_rejects.clone());
         if self.has_removed_everywhere {
-            // Such a removal waits behind no parked job, and comes again in its place: a job that it overtakes
-            // ends as it should, and may be refused for what it would add to, or not.
+            // Such a removal waits behind no parked job, and comes again in its place: a job that it
+            // overtakes ends as it should, and may be refused for what it would add to, or not.
             for code in ["out_of_range", "overflow"] {
                 rejects.remove(code);
                 expected.remove(code);
