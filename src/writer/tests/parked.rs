@@ -1,6 +1,7 @@
 //! Jobs that wait for the definition of their board. Whenever it comes, in whatever batches, and over
 //! whatever crashes, a member's jobs take effect in the order of the stream: in the end all is as if every
-//! board had been there first.
+//! board had been there first. A removal from every board alone takes effect at once, and once more in its
+//! place.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -60,6 +61,29 @@ pub fn events(drops: bool) -> impl Strategy<Value = Vec<Event>> {
     prop::collection::vec(event, 1..60)
 }
 
+/// Without removals from every board that come while jobs wait: they overtake those.
+fn say_in_order(fed: &mut Fed, jobs: Vec<Job>, asks: bool) {
+    let overtakes = |job: &Job| job.targets == Targets::EveryBoard && !job.op.is_some_and(Op::is_ban);
+    if jobs.iter().any(overtakes) {
+        fed.batch(false);
+        let (removals, others): (Vec<Job>, Vec<Job>) = jobs.into_iter().partition(overtakes);
+        let removals = if fed.waiting() == 0 {
+            removals
+        } else {
+            removals
+                .into_iter()
+                .map(|job| Job { targets: bare(Op::Remove, "m", &["auto"]).targets, ..job })
+                .collect()
+        };
+        fed.say(removals, asks);
+        if !others.is_empty() {
+            fed.say(others, asks);
+        }
+        return;
+    }
+    fed.say(jobs, asks);
+}
+
 pub fn play(fed: &mut Fed, events: Vec<Event>) {
     for event in events {
         match event {
@@ -90,7 +114,12 @@ proptest! {
         let mut fed = Fed::new(&BOARDS);
         fed.lines = FEW_LINES;
         fed.load_parking();
-        play(&mut fed, events);
+        for event in events {
+            match event {
+                Event::Jobs(jobs, asks) => say_in_order(&mut fed, jobs, asks),
+                event => play(&mut fed, vec![event]),
+            }
+        }
         for name in rest {
             fed.define(name);
         }
@@ -132,6 +161,40 @@ fn later_jobs_of_a_member_park_behind_earlier_ones() {
     assert_eq!(fed.waiting(), 4);
     fed.define("auto");
     fed.check();
+}
+
+/// What waits is judged by what a removal that overtook it has left, and a version keeps it from the removal
+/// in its place.
+#[test]
+fn a_removal_overtakes_jobs_that_add_to_what_it_takes() {
+    let score = |fed: &Fed| {
+        let shard = fed.shard.read(Purpose::Read);
+        let member = shard.members.get(b"m").expect("it is known");
+        let words = shard.board_tree("more").expect("it is defined").tree.get(member);
+        words.and_then(|words| words.as_slice().first().copied())
+    };
+    let mut scores = Vec::new();
+    for (base, removal) in [(&[5][..], true), (&[][..], false), (&[5][..], false)] {
+        let mut fed = Fed::new(&["auto", "more"]);
+        fed.define("more");
+        if !base.is_empty() {
+            fed.say(vec![job("m", &[("more", base)])], false);
+        }
+        fed.say(vec![job("m", &[("auto", &[1])])], false);
+        fed.say(vec![job("m", &[("more", &[3])]).op(Op::Incr).version(2)], false);
+        fed.batch(false);
+        if removal {
+            fed.say(vec![leave_all("m").version(1)], false);
+            fed.batch(false);
+        }
+        fed.define("auto");
+        fed.batch(false);
+        fed.free_all();
+        assert!(fed.rejects.is_empty(), "{:?}", fed.rejects);
+        scores.push(score(&fed));
+        fed.check_replica();
+    }
+    assert!(scores[0].is_some() && scores[0] == scores[1] && scores[0] != scores[2], "{scores:?}");
 }
 
 #[test]
