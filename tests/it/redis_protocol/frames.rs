@@ -128,14 +128,20 @@ fn connections_beyond_the_limit_are_told_so_and_those_of_http_count() {
     let (node, mut first) =
         start(folder.path(), Node::flags(&["--max-connections", "3", "--header-seconds", "60"]));
     assert_eq!(ask(&mut first, &["PING"]), "PONG");
-    let second = raw(folder.path());
-    let http = std::net::TcpStream::connect(node.address()).expect("it listens");
-    crate::support::nats::wait_until("all three are counted", || {
-        let mut beyond = raw(folder.path());
-        // The service may have closed it already.
-        let _ = beyond.write_all(b"QUIT\r\n");
-        rest(beyond).contains("max number of clients")
-    });
+    // Each is answered before the next one comes: who is told that there is no room follows from the order.
+    let mut second = raw(folder.path());
+    second.write_all(b"PING\r\n").expect("it is read");
+    second.read_exact(&mut [0; 7]).expect("+PONG");
+    let mut http = std::net::TcpStream::connect(node.address()).expect("it listens");
+    http.write_all(b"GET /v1/boards HTTP/1.1\r\nHost: localhost\r\n\r\n").expect("it is read");
+    let mut status = [0; 12];
+    http.read_exact(&mut status).expect("it answers");
+    assert_eq!(&status, b"HTTP/1.1 200");
+    let mut beyond = raw(folder.path());
+    // The service may have closed it already.
+    let _ = beyond.write_all(b"QUIT\r\n");
+    let told = rest(beyond);
+    assert!(told.contains("max number of clients"), "{told}");
     drop((second, http));
     crate::support::nats::wait_until("there is room again", || {
         let mut next = raw(folder.path());

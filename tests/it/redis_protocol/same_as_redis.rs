@@ -243,6 +243,7 @@ fn what_is_seldom_sent_has_the_replies_of_redis() {
         "*+1\r\n$4\r\nPING\r\n",
         "*1\r\n$+4\r\nPING\r\n",
         "*1\r\n$04\r\nPING\r\n",
+        "*111111111111111111111111111111111111111111111111111111111111111111111111\r\n$4\r\nPING\r\n",
         "*1\r\n$111111111111111111111111111111111111111111111111111111111111111111111111\r\n",
         // What is wrong with an argument is told at EXEC, and the others are done.
         "MULTI\r\nZADD t 1 a\r\nZADD t x a\r\nZADD t 2 b\r\nZRANGE t 0 -1\r\nEXEC\r\nQUIT\r\n",
