@@ -1344,8 +1344,8 @@ type Status struct {
 	Ready bool `json:"ready"`
 	// A shard's stream is full or nearly full or was changed, the stream of rejects is gone, files of a
 	// shard are damaged, its time is far ahead of the node's clock, the node's clock is over a second from
-	// the NATS server's, or jobs have waited over a minute for their board; its `stream` or `damage`, or
-	// `/readyz`, says why.
+	// the NATS server's, no node that runs owns a shard, or jobs have waited over a minute for their
+	// board; its `stream` or `damage`, or `/readyz`, says why.
 	Degraded bool     `json:"degraded"`
 	ReadOnly ReadOnly `json:"read_only"`
 	// Whether a job for a board that does not exist creates it; `--no-auto-create` rejects it.

@@ -13,7 +13,7 @@ use crate::query::summary::Summaries;
 use crate::query::{LocalShards, NoBoard, Node, ShardClient};
 use crate::queue::nats::{BoardsStream, KnownNode, Peers};
 use crate::queue::{Publishers, ThisNode};
-use crate::types::Timestamp;
+use crate::types::{ShardId, Timestamp};
 use crate::writer::Registry;
 
 /// What all operations share.
@@ -93,6 +93,12 @@ impl Operations {
     /// What is known of the other nodes.
     pub fn other_nodes(&self) -> Vec<KnownNode> {
         self.cluster.as_ref().map(|cluster| cluster.peers.all()).unwrap_or_default()
+    }
+
+    /// The shards that no node owns which runs, this one among them, so that whole boards cannot be read.
+    pub fn without_owner(&self) -> Vec<ShardId> {
+        let of = |cluster: &Cluster| cluster.peers.without_owner(self.node.not_owned());
+        self.cluster.as_ref().map(of).unwrap_or_default()
     }
 
     /// What is wrong with this node as others see it.

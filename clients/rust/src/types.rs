@@ -2289,8 +2289,8 @@ pub struct Status {
     pub ready: bool,
     /// A shard's stream is full or nearly full or was changed, the stream of rejects is gone, files of a
     /// shard are damaged, its time is far ahead of the node's clock, the node's clock is over a second from
-    /// the NATS server's, or jobs have waited over a minute for their board; its `stream` or `damage`, or
-    /// `/readyz`, says why.
+    /// the NATS server's, no node that runs owns a shard, or jobs have waited over a minute for their board;
+    /// its `stream` or `damage`, or `/readyz`, says why.
     pub degraded: bool,
     /// `read_only`.
     pub read_only: ReadOnly,

@@ -59,7 +59,9 @@ fn readiness(api: &Api) -> String {
     });
     let skew = api.operations.node.clock.skew().map(|skew| format!("this node's clock is {skew}\n"));
     let of_shards = low_on_room.chain(damaged).chain(far_ahead).chain(long_waits);
-    let problems: Vec<String> = of_shards.chain(skew).collect();
+    let unowned = api.operations.without_owner().into_iter();
+    let unowned = unowned.map(|shard| format!("shard {shard}: no node that runs owns it\n"));
+    let problems: Vec<String> = of_shards.chain(unowned).chain(skew).collect();
     if problems.is_empty() {
         "ready\n".to_owned()
     } else {

@@ -24,7 +24,8 @@ pub async fn get(call: Box<Call>) -> Result<Reply, Problem> {
             || damaged(&call.api).next().is_some()
             || far_ahead(&call.api).next().is_some()
             || with_long_waits(&call.api).next().is_some()
-            || call.api.operations.node.clock.skew().is_some();
+            || call.api.operations.node.clock.skew().is_some()
+            || !call.api.operations.without_owner().is_empty();
         object.bool("degraded", is_degraded);
         read_only::write(object, call.api.operations.read_only().as_deref());
         object.bool("auto_create", call.api.operations.registry.creates_boards());

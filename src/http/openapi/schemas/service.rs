@@ -108,7 +108,7 @@ pub fn schemas() -> Value {
             json!({
                 "version": {"type": "string"},
                 "ready": {"type": "boolean", "description": "Every shard that the node owns is live, and its lag is under the limit; after the lag has exceeded the limit, it must fall below half of it."},
-                "degraded": {"type": "boolean", "description": "A shard's stream is full or nearly full or was changed, the stream of rejects is gone, files of a shard are damaged, its time is far ahead of the node's clock, the node's clock is over a second from the NATS server's, or jobs have waited over a minute for their board; its `stream` or `damage`, or `/readyz`, says why."},
+                "degraded": {"type": "boolean", "description": "A shard's stream is full or nearly full or was changed, the stream of rejects is gone, files of a shard are damaged, its time is far ahead of the node's clock, the node's clock is over a second from the NATS server's, no node that runs owns a shard, or jobs have waited over a minute for their board; its `stream` or `damage`, or `/readyz`, says why."},
                 "read_only": component("ReadOnly"),
                 "auto_create": {"type": "boolean", "description": "Whether a job for a board that does not exist creates it; `--no-auto-create` rejects it."},
                 "node": {"type": "string", "description": "The name of this node."},

@@ -9,10 +9,11 @@ use std::time::Duration;
 use metrics::gauge;
 
 use crate::metrics::{self as names, figure};
-use crate::queue::nats::peers::known::Peers;
+use crate::queue::nats::peers::known::{Hearing, Peers};
 use crate::queue::nats::peers::roster::KnownNode;
 use crate::queue::nats::shard::NatsShard;
 use crate::queue::this_node::ThisNode;
+use crate::types::ShardId;
 
 /// How many names of nodes and how many versions have a metric of their own.
 const LABELS_MAX: usize = 64;
@@ -26,7 +27,11 @@ pub struct PeerGauges {
 
 impl PeerGauges {
     /// Says what is known now.
-    pub fn set(&mut self, shards: &[NatsShard], peers: &Peers) {
+    ///
+    /// # Arguments
+    /// - `shards`: those that this node owns
+    /// - `shard_count`: the number of all shards
+    pub fn set(&mut self, shards: &[NatsShard], shard_count: u16, peers: &Peers) {
         let others = peers.all();
         let mut by_version = BTreeMap::from([(ThisNode::VERSION.to_owned(), 1_u64)]);
         for version in others.iter().filter(|node| node.is_alive).filter_map(|node| node.version.as_ref()) {
@@ -46,27 +51,34 @@ impl PeerGauges {
             let silent = silent.get(node).copied().unwrap_or_default();
             gauge!(names::NODE_SILENT_SECONDS, &[("node", node.clone())]).set(silent.as_secs_f64());
         }
-        for shard in shards {
-            let owned = |node: &&_| owned_by(node, shard);
-            let label = || [("shard", shard.id.to_string())];
-            let owners = others.iter().filter(owned).count();
-            let live = others.iter().filter(|node| node.is_alive && is_live_on(node, shard)).count();
-            let live = live + usize::from(shard.health.is_live());
-            gauge!(names::SHARD_OWNERS, &label()).set(count(owners + 1));
-            gauge!(names::SHARD_OWNERS_LIVE, &label()).set(count(live));
-            gauge!(names::SHARD_REPLICAS_DIFFERING, &label())
-                .set(figure(shard.health.get(|health| health.replicas_differing)));
+        let has_heard = peers.hearing() == Hearing::Heard;
+        for id in (0..shard_count).map(ShardId) {
+            let own = shards.iter().find(|shard| shard.id == id);
+            // Of a shard of others nothing is known before all of them would have been heard of.
+            if own.is_none() && !has_heard {
+                continue;
+            }
+            let label = || [("shard", id.to_string())];
+            let owners = others.iter().filter(|node| owned_by(node, id)).count();
+            let live = others.iter().filter(|node| node.is_alive && is_live_on(node, id)).count();
+            let is_live_here = own.is_some_and(|shard| shard.health.is_live());
+            gauge!(names::SHARD_OWNERS, &label()).set(count(owners + usize::from(own.is_some())));
+            gauge!(names::SHARD_OWNERS_LIVE, &label()).set(count(live + usize::from(is_live_here)));
+            if let Some(shard) = own {
+                gauge!(names::SHARD_REPLICAS_DIFFERING, &label())
+                    .set(figure(shard.health.get(|health| health.replicas_differing)));
+            }
         }
     }
 }
 
-fn owned_by(node: &KnownNode, shard: &NatsShard) -> bool {
-    node.shards.iter().any(|owned| owned.shard == shard.id)
+fn owned_by(node: &KnownNode, shard: ShardId) -> bool {
+    node.shards.iter().any(|owned| owned.shard == shard)
 }
 
-fn is_live_on(node: &KnownNode, shard: &NatsShard) -> bool {
+fn is_live_on(node: &KnownNode, shard: ShardId) -> bool {
     let live = |state: &Option<String>| state.as_deref() == Some("live");
-    node.shards.iter().any(|owned| owned.shard == shard.id && live(&owned.state))
+    node.shards.iter().any(|owned| owned.shard == shard && live(&owned.state))
 }
 
 fn count(number: usize) -> f64 {

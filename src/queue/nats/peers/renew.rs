@@ -16,6 +16,7 @@ use crate::queue::nats::peers::gauges::PeerGauges;
 use crate::queue::nats::peers::hashes::HashesEntry;
 use crate::queue::nats::shard::NatsShard;
 use crate::queue::this_node::ThisNode;
+use crate::types::{ShardId, ShardSet};
 
 const FLOOR_INTERVAL: Duration = Duration::from_secs(60);
 /// The same problem is logged at most this often.
@@ -49,8 +50,18 @@ impl JetStream {
     pub async fn renew_entries(&self, shards: &[NatsShard], mut claim: Option<Claim>) {
         let mut stored: Vec<Option<StoredFloor>> = shards.iter().map(|_| None).collect();
         let (mut log, mut gauges) = (ProblemLog::default(), PeerGauges::default());
-        let mut clock_log = ProblemLog::default();
+        let (mut clock_log, mut owner_log) = (ProblemLog::default(), ProblemLog::default());
+        let is_owned = |id: &ShardId| shards.iter().any(|shard| shard.id == *id);
         loop {
+            let all = (0..self.facts.shards).map(ShardId);
+            let unowned: ShardSet =
+                self.peers.without_owner(all.filter(|id| !is_owned(id))).into_iter().collect();
+            if !unowned.is_empty() && owner_log.should_log(&unowned.to_string()) {
+                tracing::warn!(
+                    shards = %unowned,
+                    "no node that runs owns these shards, so that reads of whole boards are refused; start their owner, or correct --own of a node"
+                );
+            }
             if let Some(skew) = self.peers.clock.skew()
                 && clock_log.should_log("skew")
             {
@@ -85,7 +96,7 @@ impl JetStream {
                     );
                 }
             }
-            gauges.set(shards, &self.peers);
+            gauges.set(shards, self.facts.shards, &self.peers);
             tokio::time::sleep(RENEW_INTERVAL).await;
         }
     }

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use crate::queue::nats::peers::entries::{NodeEntry, ShardEntry};
-use crate::queue::nats::peers::known::{ALIVE_WITHIN, Known, Node, Peers};
+use crate::queue::nats::peers::known::{ALIVE_WITHIN, Hearing, Known, Node, Peers};
 use crate::types::{NodeName, ShardId};
 
 /// A node that has no floors is gone once it was silent for longer.
@@ -64,6 +64,22 @@ impl Peers {
         });
         let live = known.live_streams(None, now);
         nodes.map(|(name, node)| known.describe(name, node, &live, now)).collect()
+    }
+
+    /// Those of these shards that no other node owns which is alive. None of them before every node that runs
+    /// would have been heard of. What a node owns whose entry cannot be read is not known.
+    pub fn without_owner(&self, shards: impl Iterator<Item = ShardId>) -> Vec<ShardId> {
+        if self.hearing() != Hearing::Heard {
+            return Vec::new();
+        }
+        let (known, now) = (self.known.lock(), Instant::now());
+        let alive = known.nodes.values().filter(|node| node.heard.silent(now) < ALIVE_WITHIN);
+        let entries: Vec<_> = alive.filter_map(|node| node.entry.as_ref()).collect();
+        let is_owned = |shard: &ShardId| {
+            let owns = |entry: &NodeEntry| entry.shards.iter().any(|owned| owned.shard == shard.0);
+            entries.iter().any(|entry| entry.as_ref().map_or(true, owns))
+        };
+        shards.filter(|shard| !is_owned(shard)).collect()
     }
 
     /// Whether another node that is alive owns a shard and applies it, or will once it has caught up.

@@ -3,7 +3,9 @@
 use serde_json::json;
 
 use super::{BOARD, Cluster, SHARDS, define, members, members_on, owner, parts, score};
-use crate::support::nats::{shard_status, wait_until};
+use crate::support::nats::{Nats, shard_status, wait_until};
+use crate::support::node::Node;
+use crate::support::raw::get;
 use crate::support::snapshots::{restore, run, snapshot, text, verify};
 
 #[test]
@@ -40,6 +42,36 @@ fn a_shard_that_is_new_on_a_node_is_filled_from_its_stream_and_one_that_goes_sta
     assert_eq!(shard_status(&fewer.client(), 2)["owner"], "remote");
     assert!(fewer.terminate().success());
     verify(&data);
+}
+
+/// As by a mistyped `--own`: whole boards cannot be read, and every node says why.
+#[test]
+fn a_shard_that_no_node_owns_is_told_by_every_node_until_one_does() {
+    let nats = Nats::start();
+    let low = owner(&nats, "low", "0-1").shards(SHARDS).start();
+    let typo = owner(&nats, "typo", "2").start();
+    let none = owner(&nats, "none", "none").start();
+    let nodes = [&low, &typo, &none];
+    let metric = |node: &Node, of: &str, shard: u16| node.metric(&format!("{of}{{shard=\"{shard}\"}}"));
+    for node in nodes {
+        wait_until("it is degraded", || node.client().get("/v1/status").1["degraded"] == true);
+        let ready = get(node.address(), "/readyz");
+        assert!(ready.contains("\nready, degraded\nshard 3: no node that runs owns it\n"), "{ready}");
+        assert!(!ready.contains("shard 2"), "{ready}");
+        wait_until("it is measured", || metric(node, "ranktree_shard_owners", 3) == Some(0.0));
+        assert_eq!(metric(node, "ranktree_shard_owners_live", 3), Some(0.0));
+        assert_eq!(metric(node, "ranktree_shard_owners_live", 2), Some(1.0));
+        wait_until("it is logged", || node.log().contains("no node that runs owns these shards"));
+    }
+    let mended = owner(&nats, "mended", "3").start();
+    for node in nodes.into_iter().chain([&mended]) {
+        wait_until("it is owned", || metric(node, "ranktree_shard_owners_live", 3) == Some(1.0));
+        let ready = get(node.address(), "/readyz");
+        assert!(ready.ends_with("ready\n"), "{ready}");
+        assert_eq!(node.client().get("/v1/status").1["degraded"], false);
+    }
+    assert_eq!(define(&low.client(), BOARD, &json!({})).0, 201);
+    assert_eq!(none.client().get(&format!("/v1/boards/{BOARD}/top")).0, 200);
 }
 
 #[test]
