@@ -3,6 +3,7 @@
 //! Knows: pages go in, lines come out. Must not know: where pages come from (`remote`, `stopped`), nor how
 //! lines look (`output`).
 
+mod file;
 mod output;
 mod page_json;
 mod page_text;
@@ -83,7 +84,8 @@ Boards of a running service may change during the export. Each page begins after
 entry whose score does not change is neither skipped nor repeated. The summary has the as_of of the first and of the last page; \
 if they are equal, all rows are of the same moment.
 
-Exit status: 0 complete, 2 failure. The file is written completely or not at all.";
+Exit status: 0 complete, 2 failure. The file is written completely or not at all. One that is there is refused before anything is \
+read, unless it is empty, or --replace is given.";
 
 /// Boards that are named because they are left out.
 const LEFT_OUT_NAMED: u64 = 100;
@@ -113,9 +115,12 @@ pub struct Args {
     /// The format of the rows [default: csv if --output ends with .csv, otherwise ndjson]
     #[arg(long, value_enum)]
     format: Option<Format>,
-    /// The file to write; standard output if absent
+    /// The file to write, which must be empty or absent; standard output if not given
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Replaces the file that --output names
+    #[arg(long)]
+    replace: bool,
     /// Writes the profiles of the members, too: a line each, before the member's first row. NDJSON only
     #[arg(long)]
     profiles: bool,
@@ -212,6 +217,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
             "--spreadsheet-safe is about the cells of a CSV file; give --format csv, or leave it away".into(),
         );
     }
+    args.output.as_deref().map_or(Ok(()), |path| file::check(path, args.replace))?;
     let window = args.window.unwrap_or_default();
     let source = match &args.data_dir {
         Some(data_dir) => Source::stopped(data_dir.clone(), window, args.profiles)?,
@@ -247,7 +253,8 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
         let mut to = match output.take() {
             Some(output) => output,
             None if args.dry_run => Output::nothing(),
-            None => Output::create(args.output.as_deref(), format)?.spreadsheet_safe(args.spreadsheet_safe),
+            None => Output::create(args.output.as_deref(), args.replace, format)?
+                .spreadsheet_safe(args.spreadsheet_safe),
         };
         match write_board(&source, &line, page, args, &mut to, &mut summary) {
             Ok(()) => output = Some(to),

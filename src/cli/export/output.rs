@@ -3,20 +3,17 @@
 
 use std::borrow::Cow;
 use std::collections::HashSet;
-use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde_json::json;
 
 use crate::cli::Failure;
-use crate::cli::as_owner::{FilePlace, as_owner_of_folder_of};
 use crate::cli::board_line::{BoardLine, IN_CSV};
 use crate::cli::escaped::escaped_json;
 use crate::cli::export::Format;
-use crate::cli::export::pipe::open_for_a_reader;
+use crate::cli::export::file::{self, Unfinished};
 use crate::cli::export::row::{Hidden, Row};
-use crate::cli::outside_data::check_outside_data;
 use crate::cli::spreadsheet::{guarded, guarded_json};
 
 const BUFFER_BYTES: usize = 256 * 1024;
@@ -35,14 +32,6 @@ pub struct Output {
     hidden_everywhere: HashSet<Box<str>>,
     /// Whether cells have an apostrophe where a spreadsheet would compute them.
     is_spreadsheet_safe: bool,
-}
-
-/// A file that gets its name when it is complete.
-struct Unfinished {
-    file: File,
-    /// What it is called until then.
-    partial: PathBuf,
-    path: PathBuf,
 }
 
 enum Sink {
@@ -69,14 +58,16 @@ impl Output {
         self
     }
 
+    /// # Arguments
+    /// `replaces`: a file that is there may be replaced.
+    ///
     /// # Errors
     /// When the file cannot be created.
-    pub fn create(path: Option<&Path>, format: Format) -> Result<Self, Failure> {
+    pub fn create(path: Option<&Path>, replaces: bool, format: Format) -> Result<Self, Failure> {
         let (writer, unfinished): (Box<dyn Write>, _) = match path {
             None => (Box::new(io::stdout()), None),
             Some(path) => {
-                check_outside_data(path, "--output")?;
-                let (file, unfinished) = as_owner_of_folder_of(path, |place| open(path, place))?;
+                let (file, unfinished) = file::create(path, replaces)?;
                 (Box::new(file), unfinished)
             }
         };
@@ -177,44 +168,7 @@ impl Output {
             Sink::Nothing => {}
             Sink::Lines(writer) | Sink::Cells(writer) => writer.flush()?,
         }
-        if let Some(Unfinished { file, partial, path }) = &self.unfinished {
-            // Synced before it is renamed: after a crash the name must not belong to half of the bytes.
-            file.sync_all()?;
-            // Both are in one folder. If that is somebody else's, it is held open, and only names in it
-            // changes.
-            std::fs::rename(partial, path).map_err(|error| {
-                format!("cannot rename {} to {}: {error}", partial.display(), path.display())
-            })?;
-            self.unfinished = None;
-        }
-        Ok(())
-    }
-}
-
-/// Opens what `path` names, by the rights of this thread.
-fn open(path: &Path, place: &FilePlace) -> Result<(File, Option<Unfinished>), Failure> {
-    if is_no_file(path, &place.path) {
-        let opened = open_for_a_reader(place);
-        let opened = opened.map_err(|error| format!("cannot write to {}: {error}", path.display()))?;
-        return Ok((opened, None));
-    }
-    // The target of a link is replaced, and not the link. What may not be a link has none to resolve.
-    let is_resolved = place.flags != 0;
-    let real = if is_resolved { None } else { place.path.canonicalize().ok() };
-    let path = real.unwrap_or_else(|| place.path.clone());
-    let mut partial = path.as_os_str().to_owned();
-    partial.push(".partial");
-    let partial = PathBuf::from(partial);
-    let file =
-        create_anew(&partial).map_err(|error| format!("cannot create {}: {error}", partial.display()))?;
-    Ok((file.try_clone()?, Some(Unfinished { file, partial, path })))
-}
-
-/// Creates a file in the place of one that an interrupted export left. A link is removed, and not followed.
-fn create_anew(path: &Path) -> io::Result<File> {
-    match std::fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => File::create_new(path),
+        self.unfinished.take().map_or(Ok(()), Unfinished::complete)
     }
 }
 
@@ -347,24 +301,6 @@ fn push_text_cell(line: &mut String, text: &str, is_quoted: bool) {
     line.push('"');
 }
 
-/// Whether a file must not replace what has this name: a device, a pipe, a directory.
-///
-/// # Arguments
-/// `reached`: the path by which it is reached.
-fn is_no_file(path: &Path, reached: &Path) -> bool {
-    // A descriptor that is open already may be a file with more in it than this export.
-    ["/dev", "/proc"].iter().any(|folder| path.starts_with(folder))
-        || std::fs::metadata(reached).is_ok_and(|found| !found.is_file())
-}
-
-impl Drop for Output {
-    fn drop(&mut self) {
-        if let Some(unfinished) = self.unfinished.take() {
-            let _ = std::fs::remove_file(unfinished.partial);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -484,17 +420,5 @@ mod tests {
         }
         let why = output.write("b", &row("m", "null")).expect_err("it is not whole").to_string();
         assert!(why.contains("metadata of member m") && why.contains("ranktree verify"), "{why}");
-    }
-
-    /// Standard output may be a file, with more in it.
-    #[test]
-    fn what_is_open_already_is_no_file_to_replace() {
-        let is_no_file = |path: &Path| is_no_file(path, path);
-        assert!(is_no_file(Path::new("/dev/stdout")) && is_no_file(Path::new("/proc/self/fd/1")));
-        let folder = tempfile::tempdir().expect("a temporary folder");
-        let file = folder.path().join("file");
-        assert!(!is_no_file(&file) && is_no_file(folder.path()));
-        std::fs::write(&file, "").expect("it can be written");
-        assert!(!is_no_file(&file));
     }
 }

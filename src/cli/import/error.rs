@@ -268,6 +268,10 @@ pub enum ImportError {
     NotSent(u64),
     #[error("{} is to be read, and --rejects would empty it: give --rejects another file. Nothing was sent", .0.display())]
     RejectsIsInput(PathBuf),
+    #[error(
+        "{} is there, and has no rejected lines of an import: give --rejects another name. Nothing was sent", .0.display()
+    )]
+    RejectsIsAnother(PathBuf),
     #[error("{0}. Nothing was sent")]
     CheckFailed(#[source] Box<ImportError>),
     #[error("stopped by a signal")]

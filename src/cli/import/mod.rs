@@ -72,6 +72,7 @@ pub fn run(args: &Args) -> Result<ExitCode, ImportError> {
     };
     if let Some(rejects) = &args.rejects {
         refuse_input(&args.files, rejects)?;
+        tally::check_rejects(rejects)?;
     }
     let mut source = Source::find(args, rules)?;
     // Until here a signal ends the process, which may wait for a pipe: nothing was sent that had to be

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 use std::fs::File;
-use std::io;
+use std::io::{self, BufRead as _, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,7 +12,7 @@ use std::time::Duration;
 use indicatif::HumanCount;
 use parking_lot::Mutex;
 
-use crate::cli::as_owner::create_file;
+use crate::cli::as_owner::{create_file, open_file};
 use crate::cli::escaped::escaped_text;
 use crate::cli::import::ImportError;
 use crate::cli::import::progress::Progress;
@@ -21,12 +21,39 @@ use crate::cli::outside_data::check_outside_data;
 
 /// Rejected lines in the summary; `--rejects` has them all.
 const LISTED_MAX: usize = 20;
+/// Longer than the first line of a file of rejected lines.
+const FIRST_LINE_MAX: u64 = 256;
 /// Boards that the summary names.
 const BOARDS_NAMED: usize = 10;
 
 /// Whoever imports once more to give entries their times would take a success for one.
 const TIMES_STAY: &str = "times         stay as they are, too: equal scores keep the times at which they were reached. With those of the \
     file they come into a board that is new (--board NAME, or DELETE /v1/boards/NAME before)\n";
+
+/// What rejected lines are written with. The first one where there are several files.
+const REJECTS_HEADER: [&str; 4] = ["file", "line", "code", "detail"];
+
+/// Refuses a place for rejected lines that has something else.
+///
+/// # Errors
+/// When it is in a data directory, or has a file that no import wrote rejected lines into.
+pub fn check_rejects(path: &Path) -> Result<(), ImportError> {
+    check_outside_data(path, "--rejects").map_err(|error| rejects_error(path, io::Error::other(error)))?;
+    // A pipe or a device is written to. What cannot be read, cannot be created either.
+    let is_file = std::fs::metadata(path).is_ok_and(|found| found.is_file());
+    let Some(file) = is_file.then(|| open_file(path).ok()).flatten() else { return Ok(()) };
+    let mut first = String::new();
+    let read = io::BufReader::new(file).take(FIRST_LINE_MAX).read_line(&mut first);
+    let is_ours = (0..2).any(|skipped| {
+        let header = REJECTS_HEADER.get(skipped..).unwrap_or_default();
+        first.trim_end() == header.join(",")
+    });
+    match read {
+        Ok(0) => Ok(()),
+        Ok(_) if is_ours => Ok(()),
+        _ => Err(ImportError::RejectsIsAnother(path.to_owned())),
+    }
+}
 
 pub struct Tally {
     progress: Progress,
@@ -77,11 +104,8 @@ impl Tally {
         let mut counts = Counts::default();
         if let Some(path) = rejects {
             let create = || {
-                check_outside_data(path, "--rejects").map_err(io::Error::other)?;
                 let mut file = csv::Writer::from_writer(create_file(path).map_err(io::Error::other)?);
-                file.write_record(
-                    ["file", "line", "code", "detail"].iter().skip(usize::from(files.len() < 2)),
-                )?;
+                file.write_record(REJECTS_HEADER.iter().skip(usize::from(files.len() < 2)))?;
                 Ok(file)
             };
             counts.rejects = Some(create().map_err(|source| rejects_error(path, source))?);

@@ -395,11 +395,12 @@ fn an_export_replaces_regular_files_only() {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let mut service = Node::start();
     fill(&service.client());
-    let exported = |to: &Path| {
+    let run = |url: &str, to: &Path, more: &[&str]| {
         let mut command = command();
-        command.args(["export", "--board", BOARD, "--url", service.base(), "--output"]).arg(to);
+        command.args(["export", "--board", BOARD, "--url", url]).args(more).arg("--output").arg(to);
         command.output().expect("the binary can be started")
     };
+    let exported = |to: &Path| run(service.base(), to, &[]);
     let place = |name: &str| folder.path().join(name);
     let made = std::process::Command::new("mkfifo").arg(place("pipe")).status().expect("there is a mkfifo");
     assert!(made.success());
@@ -413,7 +414,18 @@ fn an_export_replaces_regular_files_only() {
 
     fs::write(place("file"), "before").expect("it can be written");
     std::os::unix::fs::symlink(place("file"), place("link")).expect("it can be made");
-    assert!(exported(&place("link")).status.success());
+    // Without a word it stays, and nobody is asked for anything.
+    for to in [place("file"), place("link")] {
+        for url in [service.base(), "http://127.0.0.1:1"] {
+            let output = run(url, &to, &["--dry-run"][..usize::from(url.ends_with(":1"))]);
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.code() == Some(2) && said.contains("replace it with --replace"), "{said}");
+            assert_eq!(fs::read_to_string(place("file")).expect("readable"), "before");
+        }
+    }
+    fs::write(place("empty"), "").expect("it can be written");
+    assert!(exported(&place("empty")).status.success(), "nothing can be lost of it");
+    assert!(run(service.base(), &place("link"), &["--replace"]).status.success());
     assert!(fs::symlink_metadata(place("link")).expect("it is there").is_symlink());
     assert_eq!(fs::read_to_string(place("file")).expect("readable"), written);
 

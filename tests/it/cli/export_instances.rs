@@ -438,7 +438,7 @@ fn an_export_is_of_the_boards_first_window_unless_it_is_asked_for_another() {
         let export = |arguments: &[&str]| {
             let to = folder.path().join("out");
             let to_text = to.to_str().expect("UTF-8");
-            let said = done(&[&["export", "--output", to_text], &from[..], arguments].concat());
+            let said = done(&[&["export", "--replace", "--output", to_text], &from[..], arguments].concat());
             (windows_in(&to), said)
         };
         let (windows, said) = export(&["--board", "daily"]);

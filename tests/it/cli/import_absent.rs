@@ -127,6 +127,7 @@ fn an_export_enters_those_who_are_gone_and_no_others() {
         let path = absent.folder.path().join(format!("backup.{format}"));
         let mut export = command();
         export.args(["export", "--board", "arena", "--format", format, "--url", absent.service.base()]);
+        export.arg("--replace");
         let output = export.arg("--output").arg(&path).output().expect("the binary can be started");
         assert!(output.status.success(), "{output:?}");
         fs::read_to_string(path).expect("it was written")

@@ -83,6 +83,25 @@ fn rejected_rows_are_not_written_into_the_file_that_is_read() {
             assert!(code == Some(2) && said.contains("give --rejects another file"), "{said}");
         }
     }
+    // Nor over anything else that no import has written.
+    let (notes, bad) = (folder.path().join("notes"), folder.path().join("bad.csv"));
+    fs::write(&notes, "dear\n").expect("it can be written");
+    fs::write(&bad, "member,score\nm,x\n").expect("it can be written");
+    let into = |file: &Path, more: &[&str]| {
+        let board = ["--board", "arena", "--url", service.base(), "--rejects", text(file)];
+        run(&[&["import", text(&bad)][..], &board, more].concat())
+    };
+    for dry in [&["--dry-run"][..], &["--unchecked"], &[]] {
+        let (code, said) = into(&notes, dry);
+        assert!(code == Some(2) && said.contains("give --rejects another name"), "{said}");
+        assert_eq!(fs::read_to_string(&notes).expect("it is there"), "dear\n");
+    }
+    fs::write(&notes, "").expect("it can be written");
+    for _ in 0..2 {
+        assert_eq!(into(&notes, &["--dry-run"]).0, Some(1));
+        let rejects = fs::read_to_string(&notes).expect("it is there");
+        assert!(rejects.starts_with("line,code,detail\n2,bad_score,"), "{rejects}");
+    }
     assert_eq!(fs::read_to_string(&rows).expect("it is there"), "member,score\nm,1\n");
     assert_eq!(fs::read_to_string(&more).expect("it is there"), "member,score\nm,1\n");
     assert_eq!(service.client().get("/v1/boards/arena").0, 404, "nothing was sent");

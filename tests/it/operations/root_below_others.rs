@@ -213,7 +213,7 @@ fn a_folder_that_is_swapped_for_a_link_while_root_works_leads_nowhere() {
     while_swapping(&swapped, &theirs.join("link"), || {
         let _refused_or_done = run(&["man", text(&swapped)]);
         let export = ["export", "--board", BOARD, "--data-dir", text(&original), "--output", text(&mine)];
-        let _refused_or_done = run(&export);
+        let _refused_or_done = run(&[&export[..], &["--replace"]].concat());
         let _refused_or_done = run(&["rejects", "--data-dir", text(&swapped)]);
         assert_eq!(facts(&outside), before);
     });

@@ -31,7 +31,7 @@ impl Play {
                 let source = self.cluster.nodes[0].base().to_owned();
                 let exported =
                     ["export", "--board", board, "--window", &instance, "--profiles", "--url", &source];
-                done(&[&exported[..], &["--output", &file]].concat());
+                done(&[&exported[..], &["--replace", "--output", &file]].concat());
                 let mut import = vec!["import", &file, "--board", &copy, "--url", other.base()];
                 if instance == "all" {
                     let Rules { keys, policy, ties, .. } = known.rules.clone();
