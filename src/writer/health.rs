@@ -85,7 +85,7 @@ pub struct HealthFacts {
     pub is_unserved: bool,
     /// The applied sequence, as readers see it.
     pub applied_sequence: u64,
-    /// The highest sequence known to be in the queue.
+    /// Where the queue ends, as far as that is known.
     pub last_sequence: u64,
     /// What the last completed checkpoint holds.
     pub checkpoint_sequence: u64,
@@ -168,7 +168,13 @@ impl Health {
         self.get(|facts| facts.state == ShardState::Live && !facts.is_unserved)
     }
 
+    /// The queue says where it ends. A stream whose servers have lost some of it may end earlier than it did.
     pub fn set_last_sequence(&self, sequence: u64) {
+        self.set(|facts| facts.last_sequence = sequence);
+    }
+
+    /// A message came that has this sequence.
+    pub fn raise_last_sequence(&self, sequence: u64) {
         self.set(|facts| facts.last_sequence = facts.last_sequence.max(sequence));
     }
 

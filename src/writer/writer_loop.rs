@@ -333,7 +333,7 @@ impl<S: JobSource> Writer<S> {
         if let Some((running, kept)) = hash {
             self.health.set(|health| health.hashes.advance(running, &kept));
         }
-        self.health.set_last_sequence(committed.sequence.0);
+        self.health.raise_last_sequence(committed.sequence.0);
         self.gauges.record_batch(&committed, &arrived, self.health.is_live(), started, planned, committed_at);
         // Last: no request that waits for its answer waits for spans.
         if let Some(traced) = traced {

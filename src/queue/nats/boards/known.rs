@@ -36,26 +36,26 @@ impl BoardsStream {
     /// `everywhere`: whether a drop is delivered to shards that never had the board, too.
     pub(super) fn note(&self, name: &BoardName, recorded: &Record, everywhere: bool) {
         let Record { sequence, number, decision } = recorded;
-        {
-            let mut pending = self.pending.lock();
-            if pending.knows_later(name, *sequence) {
-                return;
-            }
-            let arrived = |shard: &NatsShard| {
-                let state = shard.state.read(Purpose::Boards);
-                recorded.is_in_force(&state, name)
-                    // A shard that is behind its stream may come to have the board.
-                    || (!everywhere && shard.health.is_live() && decision.definition.is_none()
-                        && !decision.ends_board_of(&state, name))
-            };
-            let ends_life = !self.others.is_empty()
-                && self.registry.get(name.as_str()).is_some_and(|known| match decision.definition {
-                    Some(_) => known.incarnation < decision.incarnation,
-                    None => known.incarnation <= decision.incarnation,
-                });
-            if pending.get(name).is_some() || ends_life || !self.shards.iter().all(arrived) {
-                pending.note(name, recorded, everywhere, ends_life);
-            }
+        // Held until the registry has it: whoever notes a drop meanwhile must not be overtaken by the definition
+        // that it ends.
+        let mut pending = self.pending.lock();
+        if pending.knows_later(name, *sequence) {
+            return;
+        }
+        let arrived = |shard: &NatsShard| {
+            let state = shard.state.read(Purpose::Boards);
+            recorded.is_in_force(&state, name)
+                // A shard that is behind its stream may come to have the board.
+                || (!everywhere && shard.health.is_live() && decision.definition.is_none()
+                    && !decision.ends_board_of(&state, name))
+        };
+        let ends_life = !self.others.is_empty()
+            && self.registry.get(name.as_str()).is_some_and(|known| match decision.definition {
+                Some(_) => known.incarnation < decision.incarnation,
+                None => known.incarnation <= decision.incarnation,
+            });
+        if pending.get(name).is_some() || ends_life || !self.shards.iter().all(arrived) {
+            pending.note(name, recorded, everywhere, ends_life);
         }
         self.registry.observe_number((*number).max(RecordNumber(decision.incarnation.0)));
         match decision.known() {

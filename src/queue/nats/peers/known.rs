@@ -4,7 +4,7 @@
 //! received a message. Only for a message that was stored before it began to read, the age at that moment is
 //! told by the wall clock and the server's time. Must not know: how the buckets are read (`follow`).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -41,8 +41,9 @@ pub(super) struct Known {
     nodes_read: Option<Instant>,
     /// Messages of the bucket of floors that nobody needs.
     pub(super) deletable: Vec<u64>,
-    /// What the bucket has of this node's own directory, in this reading.
-    own_floors: OwnFloors,
+    /// What the bucket has of this node's own directory, in this reading, and where. Floors under earlier names
+    /// are what others know of a shard until there is one under this name.
+    own_floors: BTreeMap<(ShardId, NodeName), u64>,
     /// The last entry of other processes with this node's directory, by name: the run, and its place.
     other_runs: BTreeMap<NodeName, (String, u64)>,
     /// Whether this process has stored an entry.
@@ -51,15 +52,6 @@ pub(super) struct Known {
     pub(super) own_live: BTreeMap<ShardId, String>,
     /// Why this node has no entries of its own, if it cannot have any.
     own_problem: Option<String>,
-}
-
-/// The floors of this node's directory, as far as they were read.
-#[derive(Default)]
-struct OwnFloors {
-    /// Shards that have one under this node's name.
-    current: BTreeSet<ShardId>,
-    /// Those under earlier names. They are what others know of the shard until there is one under this name.
-    earlier: BTreeMap<ShardId, Vec<u64>>,
 }
 
 /// Another node.
@@ -156,7 +148,7 @@ impl Peers {
             if is_new_twin {
                 log_twin(&node, entry);
                 // Some of its floors may have been taken for this node's.
-                known.own_floors.earlier.clear();
+                known.own_floors.retain(|(_, of), _| *of == self.this.name);
             } else if is_this || !is_twin {
                 return;
             }
@@ -197,6 +189,7 @@ impl Peers {
         let key = (shard, node);
         let Some(floor) = entry else {
             known.floors.remove(&key);
+            known.own_floors.remove(&key);
             return;
         };
         // What is known already stays: a body that no node writes is no floor.
@@ -210,12 +203,18 @@ impl Peers {
             known.floors.remove(&key);
             let Known { own_floors: own, deletable, .. } = &mut *known;
             if key.1 == self.this.name {
-                own.current.insert(shard);
-                deletable.append(own.earlier.entry(shard).or_default());
-            } else if own.current.contains(&shard) {
+                own.retain(|(of, name), at| {
+                    let is_earlier = *of == shard && *name != key.1;
+                    if is_earlier {
+                        deletable.push(*at);
+                    }
+                    !is_earlier
+                });
+                own.insert(key, sequence);
+            } else if own.contains_key(&(shard, self.this.name.clone())) {
                 deletable.push(sequence);
             } else {
-                own.earlier.entry(shard).or_default().push(sequence);
+                own.insert(key, sequence);
             }
             return;
         }
@@ -233,7 +232,7 @@ impl Peers {
         let mut known = self.known.lock();
         known.reading += 1;
         known.deletable.clear();
-        known.own_floors = OwnFloors::default();
+        known.own_floors.clear();
     }
 
     /// All floors were read.
@@ -252,6 +251,20 @@ impl Peers {
     /// How often the bucket of floors was read from the beginning.
     pub fn reading(&self) -> u64 {
         self.known.lock().reading
+    }
+
+    /// The floors of this node's directory for shards that it does not own any more and that another node
+    /// applies: they hold streams back for nobody.
+    pub fn given_up(&self, owned: impl Fn(ShardId) -> bool) -> Vec<(ShardId, NodeName)> {
+        // A floor may be of another process with a copy of this disk, which would have been heard of by then.
+        if self.hearing() != Hearing::Heard {
+            return Vec::new();
+        }
+        let known = self.known.lock();
+        let own = known.own_floors.keys().filter(|(shard, _)| !owned(*shard)).cloned();
+        let own: Vec<_> = own.collect();
+        drop(known);
+        own.into_iter().filter(|(shard, _)| self.have_applying(*shard)).collect()
     }
 
     /// Whether all floors were read, so that all owners are known.

@@ -177,6 +177,19 @@ impl JetStream {
             shard.stream.copies.note_stored((stream.clone(), sequence));
             *stored = Some(StoredFloor { stream, sequence, at: Instant::now(), reading });
         }
+        let is_owned = |id: ShardId| shards.iter().any(|shard| shard.id == id);
+        for (shard, name) in self.peers.given_up(is_owned) {
+            // Other nodes read that it is deleted. Should it come after the node has owned the shard again, its
+            // next floor takes its place.
+            let message = PublishMessage::build().header(entries::OPERATION, "DEL");
+            let sent = self.managing.context.send_publish(bucket.shard_subject(&name, shard), message).await;
+            let sent = sent.map_err(|error| self.managing.explain(&error))?;
+            sent.await.map_err(|error| self.managing.explain(&error))?;
+            tracing::info!(
+                %shard,
+                "this node does not own the shard any more, and another applies it: its stream is not held back for this node's data of it, which may be removed"
+            );
+        }
         let deletable = self.peers.take_deletable();
         if deletable.is_empty() {
             return Ok(());

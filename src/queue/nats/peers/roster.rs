@@ -155,7 +155,12 @@ impl Known {
         let silent = node.heard.silent(now);
         let entry = node.entry.as_ref().and_then(|entry| entry.as_ref().ok());
         let mut shards: BTreeMap<ShardId, OwnedShard> = BTreeMap::new();
-        for ((shard, _), floor) in self.floors.iter().filter(|((_, of), _)| of == name) {
+        // A node that runs says what it owns. Its floor of a shard that it has given up goes soon.
+        let says = entry.filter(|_| silent < ALIVE_WITHIN);
+        let owns =
+            |shard: ShardId| says.is_none_or(|entry| entry.shards.iter().any(|owned| owned.shard == shard.0));
+        let floors = self.floors.iter().filter(|((shard, of), _)| of == name && owns(*shard));
+        for ((shard, _), floor) in floors {
             let checkpoint = floor.said.as_ref().ok().map(|floor| floor.sequence);
             let (state, hash) = (None, None);
             let (applied, lag, is_of_another_stream) = (None, None, false);

@@ -28,6 +28,8 @@ fn a_shard_that_is_new_on_a_node_is_filled_from_its_stream_and_one_that_goes_sta
         shard["owners"].as_array().is_some_and(|owners| owners.len() == 2)
     });
     assert!(more.log().contains("did not own at its last start"), "{}", more.log());
+    let floor = || cluster.nats.last_of("KV_RANKTREE_FLOORS", "$KV.RANKTREE_FLOORS.low.2");
+    wait_until("it says what it needs of the stream", || floor().is_some());
     assert!(more.terminate().success());
     verify(&data);
     let mut fewer = owner(&cluster.nats, "low", "0-1").at(&data).start();
@@ -40,7 +42,22 @@ fn a_shard_that_is_new_on_a_node_is_filled_from_its_stream_and_one_that_goes_sta
     }
     assert!(data.join("shard-002").exists());
     assert_eq!(shard_status(&fewer.client(), 2)["owner"], "remote");
+    // Its data of the shard hold the stream for nobody, and it is no owner.
+    wait_until("it says so", || {
+        fewer.log().contains("its stream is not held back for this node's data of it")
+    });
+    let owners = |node: &Node| shard_status(&node.client(), 2)["owners"].as_array().map(Vec::len);
+    wait_until("one owner is left", || owners(&cluster.none) == Some(1) && owners(&fewer) == Some(1));
+    let of_shard = shard_status(&cluster.none.client(), 2);
+    assert_eq!(of_shard["owners"][0]["node"], "high", "{of_shard}");
+    assert_eq!(cluster.none.metric("ranktree_shard_owners{shard=\"2\"}"), Some(1.0));
     assert!(fewer.terminate().success());
+    verify(&data);
+    // Given back, it is filled once more.
+    let mut again = owner(&cluster.nats, "low", "0-2").at(&data).start();
+    wait_until("the shard is filled", || shard_status(&again.client(), 2)["state"] == "live");
+    wait_until("both owners are listed", || owners(&cluster.none) == Some(2));
+    assert!(again.terminate().success());
     verify(&data);
 }
 

@@ -26,7 +26,7 @@ impl Fetcher {
         chunk: &mut Vec<Message>,
     ) -> Result<(usize, usize), SessionEnd> {
         let place = message.reply.as_deref().and_then(|reply| places.read(reply));
-        let Place { sequence, timestamp, pending } = place
+        let Place { sequence, timestamp } = place
             .ok_or_else(|| SessionEnd::Retry("a message came that has no place in the stream".to_owned()))?;
         let sequence = sequence + self.origin.sequence_offset;
         let hash = hash(&message.payload);
@@ -68,7 +68,6 @@ impl Fetcher {
         *overlaps = false;
         self.admits_gap = false;
         self.tip = Applied { sequence: Sequence(sequence), timestamp, hash };
-        self.stream_end = sequence + pending;
         let id = headers.and_then(|headers| headers.get(async_nats::header::NATS_MESSAGE_ID));
         let answer = id.and_then(|id| self.shared.pending_replies.find(id.as_str()));
         let added = (payload.cost(), message.length);

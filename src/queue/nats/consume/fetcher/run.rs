@@ -39,8 +39,6 @@ pub struct Fetcher {
     pub(super) tip: Applied,
     /// Where the tip is from.
     pub(super) origin: Origin,
-    /// Where the stream ended when the tip was delivered.
-    pub(super) stream_end: u64,
     pub(super) chunks: mpsc::Sender<Chunk>,
     /// Its messages are commands of nodes.
     pub(super) control_subject: String,
@@ -69,7 +67,6 @@ impl Fetcher {
             shared,
             tip,
             origin,
-            stream_end: 0,
             chunks,
             control_subject,
             names: BoardNames::default(),
@@ -223,7 +220,7 @@ impl Fetcher {
             delivered.store(self.tip.sequence.0.saturating_sub(offset), Ordering::Relaxed);
             let has_progress = !chunk.is_empty() || overlapped && !overlaps;
             if !chunk.is_empty() {
-                shared.health.set_last_sequence(self.stream_end);
+                shared.health.raise_last_sequence(self.tip.sequence.0);
                 chunk_length = chunk.len();
                 self.decode.record(came.elapsed());
                 shared.growth.note(bytes);
