@@ -43,11 +43,7 @@ impl Store {
     ///
     /// # Errors
     /// When the disk cannot be read, or refuses.
-    pub fn begin_history(
-        &self,
-        identity: ShardIdentity,
-        stream: &str,
-    ) -> Result<OtherHistory, StorageError> {
+    pub fn begin_history(&self, identity: ShardIdentity, stream: &str) -> Result<OtherHistory, StorageError> {
         let meta = self.meta()?.ok_or_else(|| self.damaged("its meta record is missing"))?;
         let after = Sequence(meta.applied_sequence);
         let other = OtherHistory { after, before: Sequence(first_of_new_history().max(after.next().0)) };
@@ -103,7 +99,10 @@ mod tests {
             let other = store.begin_history(identity, "").expect("it can be written");
             assert_eq!(other.after, last);
             // Also if it is set back twice within a microsecond.
-            assert!(other.before > last && other.before.0 >= first_of_new_history() - 60_000_000, "{other:?}");
+            assert!(
+                other.before > last && other.before.0 >= first_of_new_history() - 60_000_000,
+                "{other:?}"
+            );
             last = other.before;
             drop(store);
             let store = open();

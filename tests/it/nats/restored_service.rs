@@ -43,12 +43,12 @@ fn read_after(client: &Client, token: &str) -> (u16, Value) {
 }
 
 /// Also where other nodes are asked for the shard.
-fn check_tokens(client: &Client, taken: &Taken) {
-    for part in taken.lost.split(',') {
+fn check_tokens(client: &Client, tokens: &Tokens) {
+    for part in tokens.lost.split(',') {
         let (status, answer) = read_after(client, part);
         assert_eq!((status, &answer["code"]), (409, &json!("other_history")), "{part}: {answer}");
     }
-    let (status, answer) = read_after(client, &taken.kept);
+    let (status, answer) = read_after(client, &tokens.kept);
     assert_eq!(status, 200, "{answer}");
 }
 
@@ -64,7 +64,10 @@ fn score(client: &Client, number: u64) -> Value {
 struct Taken {
     folder: tempfile::TempDir,
     snapshots: Vec<PathBuf>,
-    /// Tokens of what is in every snapshot, and of what is in none.
+}
+
+/// Of what is in every snapshot, and of what is in none.
+struct Tokens {
     kept: String,
     lost: String,
 }
@@ -72,6 +75,10 @@ struct Taken {
 /// The snapshots of a service that is gone: the first node's is the oldest, and what was written after the
 /// last one is in none.
 fn taken() -> Taken {
+    taken_and_tokens().0
+}
+
+fn taken_and_tokens() -> (Taken, Tokens) {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let nats = Nats::start();
     let nodes = OWNED.map(|(name, own)| start(&nats, name, own, &folder.path().join(name)));
@@ -86,7 +93,7 @@ fn taken() -> Taken {
         snapshot(node, snapshots.last().expect("just put there"));
     }
     let lost = write(&nodes[0].client(), 9);
-    Taken { folder, snapshots, kept: tokens.swap_remove(0), lost }
+    (Taken { folder, snapshots }, Tokens { kept: tokens.swap_remove(0), lost })
 }
 
 /// From which round a shard is: of the last node that owned it.
@@ -102,7 +109,7 @@ fn restore(taken: &Taken, to: &Path, more: &[&str]) -> (Option<i32>, String) {
 
 #[test]
 fn a_whole_service_comes_back_from_the_newest_copy_of_each_shard() {
-    let taken = taken();
+    let (taken, tokens) = taken_and_tokens();
     let at = |name: &str| taken.folder.path().join(name);
     let (code, said) = restore(&taken, &at("new-a"), &["--shards", "0-5", "--bind-new-streams"]);
     assert_eq!(code, Some(0), "{said}");
@@ -126,7 +133,7 @@ fn a_whole_service_comes_back_from_the_newest_copy_of_each_shard() {
         }
     };
     check(&first.client());
-    check_tokens(&first.client(), &taken);
+    check_tokens(&first.client(), &tokens);
     for shard in 0..SHARDS {
         let applied = shard_status(&first.client(), usize::from(shard))["applied_sequence"].clone();
         let state = nats.info(&format!("RANKTREE_JOBS_{shard}")).state;
@@ -142,7 +149,7 @@ fn a_whole_service_comes_back_from_the_newest_copy_of_each_shard() {
     others.iter().for_each(wait_ready);
     for node in &others {
         check(&node.client());
-        check_tokens(&node.client(), &taken);
+        check_tokens(&node.client(), &tokens);
     }
     // The first one gives up what it does not own.
     assert!(first.terminate().success());
@@ -153,7 +160,7 @@ fn a_whole_service_comes_back_from_the_newest_copy_of_each_shard() {
     let new = write(&others[1].client(), 7);
     for node in others.iter().chain([&first]) {
         assert_eq!(read_after(&node.client(), &new).0, 200);
-        check_tokens(&node.client(), &taken);
+        check_tokens(&node.client(), &tokens);
         wait_until("all have the new writes", || {
             (0..MEMBERS).all(|number| score(&node.client(), number) == json!(7))
         });

@@ -179,7 +179,7 @@ fn a_restored_service_refuses_tokens_of_what_it_lost_whatever_is_written_since()
 
 #[test]
 fn a_cursor_does_not_go_on_in_another_history() {
-    let Filled { data, snapshot: first, .. } = filled();
+    let Filled { folder: _folder, data, snapshot: first, .. } = filled();
     let node = start(&data);
     let before = cursors(&node.client());
     go_on(&node.client(), &before);
@@ -189,6 +189,8 @@ fn a_cursor_does_not_go_on_in_another_history() {
     let mut node = start(&data);
     are_of_another_history(&node.client(), &before);
     let after = cursors(&node.client());
+    go_on(&node.client(), &after);
+    node.kill9();
     node.restart();
     go_on(&node.client(), &after);
     are_of_another_history(&node.client(), &before);
@@ -211,7 +213,7 @@ fn an_adopted_shard_refuses_tokens_of_what_it_lost_and_the_others_go_on() {
 
     let mut node = Node::shards(SHARDS).at(&data).flags(&["--adopt", "1"]).start();
     let (of_first, of_second) = lost.split_once(',').expect("both shards");
-    for round in 0..2 {
+    for is_last in [false, true] {
         has_lost(&node.client(), of_second);
         has(&node.client(), of_first);
         has(&node.client(), &kept);
@@ -222,7 +224,8 @@ fn an_adopted_shard_refuses_tokens_of_what_it_lost_and_the_others_go_on() {
             has(&node.client(), &new);
         }
         has_lost(&node.client(), of_second);
-        if round == 0 {
+        if !is_last {
+            node.kill9();
             node.restart_with(&[]);
         }
     }
