@@ -46,7 +46,7 @@ impl Store {
     pub fn begin_history(&self, identity: ShardIdentity, stream: &str) -> Result<OtherHistory, StorageError> {
         let meta = self.meta()?.ok_or_else(|| self.damaged("its meta record is missing"))?;
         let after = Sequence(meta.applied_sequence);
-        let other = OtherHistory { after, before: Sequence(first_of_new_history().max(after.next().0)) };
+        let other = OtherHistory { after, before: first_after(after, micros_since_1970()) };
         let applied = Applied {
             sequence: other.before,
             timestamp: Timestamp::from_micros(meta.message_timestamp_micros).unwrap_or_default(),
@@ -72,10 +72,17 @@ impl Store {
     }
 }
 
+/// More messages than are written between two restores: a million a second for twelve days.
+const FAR: u64 = 1 << 40;
+
 /// Beyond what any history has given out that began earlier, unless it had a million messages a second all
 /// the time: the microseconds since 1970. They stay below 2^53, up to which numbers of JSON are exact, until
-/// 2255.
-fn first_of_new_history() -> u64 {
+/// 2255. Where the clock was ahead once, far beyond the last one.
+fn first_after(last: Sequence, micros: u64) -> Sequence {
+    Sequence(if micros > last.0 { micros } else { last.0.saturating_add(FAR) })
+}
+
+fn micros_since_1970() -> u64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_micros()).unwrap_or_default()
 }
@@ -85,6 +92,14 @@ mod tests {
     use super::*;
     use crate::storage::{StorageResources, TreesFrom, recover, verify};
     use crate::types::{OTHER_HISTORIES_MAX, ShardId};
+
+    #[test]
+    fn a_clock_that_was_ahead_once_gives_no_sequence_out_again() {
+        assert_eq!(first_after(Sequence(7), 1_000), Sequence(1_000));
+        for micros in [0, 6, 7] {
+            assert_eq!(first_after(Sequence(7), micros), Sequence(7 + FAR));
+        }
+    }
 
     #[test]
     fn a_shard_that_was_set_back_goes_on_beyond_all_that_was_given_out_and_knows_it() {
@@ -99,10 +114,7 @@ mod tests {
             let other = store.begin_history(identity, "").expect("it can be written");
             assert_eq!(other.after, last);
             // Also if it is set back twice within a microsecond.
-            assert!(
-                other.before > last && other.before.0 >= first_of_new_history() - 60_000_000,
-                "{other:?}"
-            );
+            assert!(other.before > last && other.before.0 >= micros_since_1970() - 60_000_000, "{other:?}");
             last = other.before;
             drop(store);
             let store = open();
