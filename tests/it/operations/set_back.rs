@@ -93,7 +93,9 @@ fn go_on(client: &Client, cursors: &[String]) {
 }
 
 fn are_of_another_history(client: &Client, cursors: &[String]) {
-    cursors.iter().for_each(|path| is_other_history(&client.get(path)));
+    for path in cursors {
+        is_other_history(&client.get(path));
+    }
 }
 
 fn put_back(from: &Path, data: &Path) {
@@ -131,7 +133,9 @@ fn a_restored_service_refuses_tokens_of_what_it_lost_whatever_is_written_since()
     has(&node.client(), &kept);
     let new: Vec<String> = (3..9).map(|score| write(&node.client(), score)).collect();
     has_lost(&node.client(), &lost);
-    new.iter().for_each(|token| has(&node.client(), token));
+    for token in &new {
+        has(&node.client(), token);
+    }
     // An answer before the first write is of the new history, too.
     let (_, entry) = node.client().get(&entry_path("arena", "m0"));
     has(&node.client(), entry["as_of"].as_str().expect("it says"));
