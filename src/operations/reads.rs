@@ -174,8 +174,8 @@ impl Operations {
         if sequences.iter().any(is_other) { Err(Failure::OtherHistory) } else { Ok(()) }
     }
 
-    /// In which history the shards are, by the first sequence of the last one that began; 0 is the first. With
-    /// NATS a node does not know that of all shards.
+    /// In which history the shards are, by the first sequence of the last one that began; 0 is the first.
+    /// With NATS a node does not know that of all shards.
     pub fn history(&self) -> u64 {
         let began = self.node.shards.iter().map(|shard| shard.applied.history_began().0);
         if self.has_streams() { 0 } else { began.max().unwrap_or_default() }
