@@ -1,4 +1,5 @@
-//! The sequence up to which a shard is shown to readers, and those who wait until it is a certain one.
+//! The sequence up to which a shard is shown to readers, those who wait until it is a certain one, and which
+//! ones it will never have.
 //!
 //! Knows: who waits for which sequence, in order, so that the writer wakes only those whose sequence it has
 //! reached. A channel that tells everybody of every change would have it wake thousands of requests with each
@@ -8,11 +9,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 use thiserror::Error;
 use tokio::sync::oneshot;
 
-use crate::types::Sequence;
+use crate::types::{OtherHistories, Sequence};
 
 /// The shard ends: its sequence rises no more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
@@ -34,6 +35,7 @@ struct Shared {
     /// The lowest sequence that somebody waits for; the highest number if nobody does.
     awaited: AtomicU64,
     waiting: Mutex<Waiting>,
+    others: RwLock<OtherHistories>,
 }
 
 #[derive(Default)]
@@ -56,12 +58,19 @@ pub fn applied_sequence(shown: Sequence) -> (AppliedSequence, AppliedSequenceRea
         shown: AtomicU64::new(shown.0),
         awaited: AtomicU64::new(u64::MAX),
         waiting: Mutex::default(),
+        others: RwLock::default(),
     };
     let shared = Arc::new(shared);
     (AppliedSequence(Arc::new(WriterEnd(Arc::clone(&shared)))), AppliedSequenceReader(shared))
 }
 
 impl AppliedSequence {
+    /// Notes which sequences are of other histories of the shard, before anything of this one is shown.
+    pub fn note_others(&self, others: OtherHistories) {
+        let WriterEnd(shared) = &*self.0;
+        *shared.others.write() = others;
+    }
+
     /// Shows the shard up to a sequence, and wakes those who have waited for it or for an earlier one.
     pub fn show(&self, sequence: Sequence) {
         // Sequentially consistent, as what a reader does in the other order: either it finds the new
@@ -99,6 +108,17 @@ impl AppliedSequenceReader {
     /// The sequence up to which the shard is shown.
     pub fn get(&self) -> Sequence {
         Sequence(self.0.shown.load(Ordering::SeqCst))
+    }
+
+    /// Whether a sequence was given out by another history of the shard, which was set back since. The shard
+    /// is beyond it, and does not have what it stands for.
+    pub fn is_of_another_history(&self, sequence: Sequence) -> bool {
+        self.0.others.read().have(sequence)
+    }
+
+    /// The first sequence of the shard's history; 0 if it was never set back.
+    pub fn history_began(&self) -> Sequence {
+        self.0.others.read().last_end()
     }
 
     /// Waits until the shard is shown up to a later sequence than this. May be cancelled.

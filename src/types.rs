@@ -7,6 +7,7 @@
 mod malformed;
 mod member_id;
 mod number;
+mod other_histories;
 mod score;
 mod shard_set;
 mod timestamp;
@@ -20,6 +21,7 @@ use std::sync::Arc;
 pub use malformed::{Malformed, quoted, shown};
 pub use member_id::{MemberId, shard_of};
 pub use number::{Double, NoInteger, Number, keeps_digits};
+pub use other_histories::{OTHER_HISTORIES_MAX, OtherHistories, OtherHistory};
 pub use score::{Floats, Score};
 pub use shard_set::ShardSet;
 pub use timestamp::Timestamp;

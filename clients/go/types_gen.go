@@ -56,6 +56,7 @@ const (
 	CodeTooManySnapshots  = "too_many_snapshots"
 	CodeSnapshotFailed    = "snapshot_failed"
 	CodeNotReady          = "not_ready"
+	CodeOtherHistory      = "other_history"
 	CodeNotYetApplied     = "not_yet_applied"
 )
 

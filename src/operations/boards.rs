@@ -154,7 +154,9 @@ impl BoardChanges {
                 // No season has begun. Or another node has dropped the board since: the answer is of the
                 // moment before.
                 Ok(ReadReply { answer: Err(_), .. })
-                | Err(ReadError::KeptChanging(_) | ReadError::NotYetApplied(_)) => unread(Vec::new()),
+                | Err(
+                    ReadError::KeptChanging(_) | ReadError::NotYetApplied(_) | ReadError::OtherHistory(_),
+                ) => unread(Vec::new()),
             };
         let Decided { created, definition, token } = board;
         let (definition, total) = answer.unwrap_or_else(|| {

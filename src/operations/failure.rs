@@ -19,6 +19,8 @@ pub enum Failure {
     Read(ReadError),
     /// The writes that a token names were not applied in time.
     NotYetApplied,
+    /// A token or a cursor is of another history of a shard, which was set back since.
+    OtherHistory,
     /// A token names a shard that there is not.
     UnknownShard,
     /// Too many requests are in progress.

@@ -101,7 +101,7 @@ impl Operations {
     /// - `options`: with the token, and with a deadline if there is one.
     ///
     /// # Errors
-    /// When the wait is too long, or the token names a shard that there is not.
+    /// When the wait is too long, or the token names a shard that there is not, or is of another history.
     pub async fn begin_reads(
         &self,
         reading: &Reading,
@@ -129,6 +129,7 @@ impl Operations {
         if token.0.iter().any(|(id, _)| id.0 >= self.node.shard_count()) {
             return Err(Failure::UnknownShard);
         }
+        self.check_history(&token.0)?;
         // A job that waits for its board was applied as far as its shard is concerned, and cannot be read
         // yet.
         let lacks = |(id, sequence): &&(ShardId, Sequence)| {
@@ -159,6 +160,25 @@ impl Operations {
             }
         }
         reading.in_progress.admit()
+    }
+
+    /// Refuses sequences that shards of this node had before they were set back. Their other owners refuse
+    /// those of other shards.
+    ///
+    /// # Errors
+    /// When there is one.
+    pub fn check_history(&self, sequences: &[(ShardId, Sequence)]) -> Result<(), Failure> {
+        let is_other = |(id, sequence): &(ShardId, Sequence)| {
+            self.node.owned(*id).is_some_and(|shard| shard.applied.is_of_another_history(*sequence))
+        };
+        if sequences.iter().any(is_other) { Err(Failure::OtherHistory) } else { Ok(()) }
+    }
+
+    /// In which history the shards are, by the first sequence of the last one that began; 0 is the first.
+    /// With NATS a node does not know that of all shards.
+    pub fn history(&self) -> u64 {
+        let began = self.node.shards.iter().map(|shard| shard.applied.history_began().0);
+        if self.has_streams() { 0 } else { began.max().unwrap_or_default() }
     }
 
     /// Waits until this node knows a board, if the request waits for what may have created it. Whether the

@@ -189,7 +189,9 @@ pub async fn message_results<R: Borrow<ReportedJob>>(
         Err(ReadError::Unavailable(shards)) => {
             (Vec::new(), Some(shards.iter().map(|shard| shard.shard).collect::<Vec<_>>()))
         }
-        Err(ReadError::KeptChanging(_) | ReadError::NotYetApplied(_)) => (Vec::new(), Some(Vec::new())),
+        Err(ReadError::KeptChanging(_) | ReadError::NotYetApplied(_) | ReadError::OtherHistory(_)) => {
+            (Vec::new(), Some(Vec::new()))
+        }
     };
     let (mut changes, mut sent) = (changes.into_iter(), SentMetadata::default());
     append_results(reported, jobs, (home.id, unranked.as_deref()), results, |reported, _, _| {

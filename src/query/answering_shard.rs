@@ -58,6 +58,8 @@ pub enum NotAnswered {
     Invalid(#[from] InvalidQuestion),
     #[error("the shard has applied {applied}, and the question asks for {least}")]
     NotYetApplied { applied: Sequence, least: Sequence },
+    #[error("the sequence {0} is of another history of the shard, which was set back since")]
+    OtherHistory(Sequence),
     #[error("the shard's data are lost on this node, and it has no copy yet")]
     Lost,
     #[error("the node is shutting down")]
@@ -92,6 +94,7 @@ impl AnsweringShard {
         }
         self.wait_for(Some(question), terms).await?;
         if let Question::Rejects(wanted) = question {
+            wanted.before.map_or(Ok(()), |(place, _)| self.check_history(place))?;
             let _turn = disk_turn().await?;
             // Before the rejects, so that none of those up to this sequence can be missing.
             let (sequence, is_live) = (self.applied.get(), self.health.is_live());
@@ -190,14 +193,23 @@ impl AnsweringShard {
                 || (question.is_of_every_board() && places.holds_any(sequence))
         };
         // Most questions ask for nothing.
-        sequence.0 == 0 || (self.applied.get() >= sequence && !question.is_some_and(is_parked))
+        sequence.0 == 0
+            || (self.applied.get() >= sequence
+                && !self.applied.is_of_another_history(sequence)
+                && !question.is_some_and(is_parked))
+    }
+
+    /// Refuses a sequence of another history.
+    fn check_history(&self, sequence: Sequence) -> Result<(), NotAnswered> {
+        let is_other = self.applied.is_of_another_history(sequence);
+        if is_other { Err(NotAnswered::OtherHistory(sequence)) } else { Ok(()) }
     }
 
     /// Waits until the shard has applied what is asked for at least, and unparked what of it was parked for a
     /// board of the question.
     ///
     /// # Errors
-    /// When that takes too long.
+    /// When that takes too long, or cannot be because it is of another history.
     pub async fn wait_for(
         &self,
         question: Option<&Question<'_>>,
@@ -206,6 +218,7 @@ impl AnsweringShard {
         if self.has_applied(question, terms.least) {
             return Ok(());
         }
+        self.check_history(terms.least)?;
         let until = terms.until.unwrap_or_else(|| Instant::now() + WAIT_DEFAULT);
         let late = || NotAnswered::NotYetApplied { applied: self.applied.get(), least: terms.least };
         let waiting = self.applied.reach(terms.least);

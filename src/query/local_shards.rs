@@ -40,6 +40,7 @@ impl ShardClient for LocalShards {
             };
             own.answer(question, terms).await.map_err(|why| match why {
                 NotAnswered::NotYetApplied { .. } => NoReply::NotYetApplied(shard),
+                NotAnswered::OtherHistory(_) => NoReply::OtherHistory(shard),
                 NotAnswered::Invalid(_)
                 | NotAnswered::Lost
                 | NotAnswered::Ending

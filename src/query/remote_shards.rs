@@ -56,6 +56,9 @@ pub enum NoReply {
     /// Until the deadline, the shard had not applied the sequence that was asked for.
     #[error("shard {0} has not applied what was asked for")]
     NotYetApplied(ShardId),
+    /// What was asked for is of another history of the shard.
+    #[error("what was asked for is of another history of shard {0}")]
+    OtherHistory(ShardId),
 }
 
 impl NoReply {
@@ -73,6 +76,9 @@ pub enum ReadError {
     /// These shards have not applied in time what the answer must be of.
     #[error("not applied in time on {}", numbers(.0))]
     NotYetApplied(Vec<ShardId>),
+    /// What the answer must be of is of another history of this shard, which was set back since.
+    #[error("what it must be of is of another history of shard {0}")]
+    OtherHistory(ShardId),
     /// What was asked for moved from one round trip to the next, too often to follow.
     #[error("the entries asked for changed while they were counted, {0} times in a row; ask again")]
     KeptChanging(u32),
@@ -235,6 +241,7 @@ impl<'v> RemoteShards<'v> {
                 Ok(reply) => replies.push((shard, reply)),
                 Err(NoReply::Unavailable(why)) => missing.push(why),
                 Err(NoReply::NotYetApplied(shard)) => behind.push(shard),
+                Err(NoReply::OtherHistory(shard)) => return Err(ReadError::OtherHistory(shard)),
             }
         }
         if !behind.is_empty() {
@@ -279,6 +286,7 @@ impl<'v> RemoteShards<'v> {
         self.ask_shard(shard, question).await.map_err(|why| match why {
             NoReply::Unavailable(why) => ReadError::Unavailable(vec![why]),
             NoReply::NotYetApplied(shard) => ReadError::NotYetApplied(vec![shard]),
+            NoReply::OtherHistory(shard) => ReadError::OtherHistory(shard),
         })
     }
 

@@ -164,6 +164,10 @@ impl From<Failure> for Refused {
             Failure::NotYetApplied => Self::new(
                 "TRYAGAIN this connection's earlier writes are stored and not applied yet; try again in a moment",
             ),
+            Failure::OtherHistory => Self::new(
+                "ERR this connection's earlier writes are lost, because the service was set back to an earlier \
+                 state; connect again",
+            ),
             Failure::UnknownShard => Self::new("ERR the service failed, and its log says why"),
             Failure::Internal => Self::new(
                 "UNKNOWN the service failed, and its log says why; a write may have been done: read before you \
@@ -207,6 +211,7 @@ impl From<ReadError> for Refused {
         match &why {
             ReadError::Unavailable(_) => Self::new(format!("TRYAGAIN a shard does not answer: {why}")),
             ReadError::NotYetApplied(_) => Failure::NotYetApplied.into(),
+            ReadError::OtherHistory(_) => Failure::OtherHistory.into(),
             ReadError::KeptChanging(_) => Self::new(format!("TRYAGAIN {why}")),
         }
     }

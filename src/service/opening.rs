@@ -152,7 +152,13 @@ fn open_shards(
     // changed. A shard whose files change when it is opened waits until all others are loaded.
     let shards: Vec<_> = layout.own.iter().collect();
     let fits = Fits { config, marker: marker.as_ref(), lost: &lost, streams };
-    let data = OpenedFrom { data_dir: &config.data_dir, shards: layout.shards, resources, progress };
+    let data = OpenedFrom {
+        data_dir: &config.data_dir,
+        shards: layout.shards,
+        has_streams: config.nats.is_some(),
+        resources,
+        progress,
+    };
     let inspected = for_each(shards, |id| (id, inspect_shard(id, &data)))?;
     let service = fits.service(&layout.own).map_err(ServiceError::DataDirectory)?;
     for (id, inspected) in &inspected {
@@ -220,8 +226,18 @@ struct OpenedFrom<'a> {
     data_dir: &'a Path,
     /// The number of all shards.
     shards: u16,
+    /// Whether streams fill the shards. Sequences are theirs then.
+    has_streams: bool,
     resources: &'a StorageResources,
     progress: &'a LoadProgress,
+}
+
+impl OpenedFrom<'_> {
+    /// Whether a shard goes on in another history. With a stream it goes on in the stream's, which continues
+    /// what the data hold, or shows that it does not.
+    fn is_set_back(&self, found: &ShardIdentity, next: &ShardIdentity) -> bool {
+        !self.has_streams && found.is_set_back(next)
+    }
 }
 
 /// Refuses shards that disagree about a life of a board: they do not belong together, and whichever
@@ -287,7 +303,15 @@ fn open_shard(
     let started = std::time::Instant::now();
     progress.note(id, "opening the store for writing", 0, 0);
     let store = store.into_writable()?;
-    store.put_identity(identify(id, &store))?;
+    let next = identify(id, &store);
+    if data.is_set_back(&store.identity(), &next) {
+        let other = store.begin_history(next, "")?;
+        recovered.shard.applied.sequence = other.before;
+        recovered.deltas += 1;
+        tracing::warn!(shard = %id, after = %other.after, from = %other.before, "the shard was set back: what was written after this sequence is lost, and reads with tokens of it are refused as other_history");
+    } else {
+        store.put_identity(next)?;
+    }
     let mut rebuilt = Vec::new();
     for (board, reason) in recovered.rebuilt {
         tracing::warn!(shard = %id, %board, reason, "a damaged or missing tree was rebuilt from its members");

@@ -23,7 +23,7 @@ pub struct ShardIdentity {
     pub service: Option<ServiceId>,
     /// `None`: it was never opened by a service.
     pub lineage: Option<Lineage>,
-    /// How often the shard was opened in this lineage.
+    /// How often a service has opened the shard in this lineage.
     pub epoch: u64,
     /// A random number of the last opening, which tells two copies apart that were opened equally often.
     pub opening: u64,
@@ -54,10 +54,21 @@ impl Lineage {
 }
 
 impl ShardIdentity {
-    /// The beginning of another line of history in the same service.
+    /// The beginning of another line of history in the same service, by its first opening.
     pub fn begin(service: Option<ServiceId>) -> Self {
         let opening = random_opening();
         Self { service, lineage: Some(Lineage::random()), epoch: 1, opening, opened_before: 0 }
+    }
+
+    /// The same of data that no service has opened yet.
+    pub fn unopened(service: Option<ServiceId>) -> Self {
+        Self { epoch: 0, ..Self::begin(service) }
+    }
+
+    /// Whether an opening as `next` begins another history of data that are this: they are not the next state
+    /// of what was there.
+    pub fn is_set_back(&self, next: &Self) -> bool {
+        self.lineage.is_some() && (self.epoch == 0 || self.lineage != next.lineage)
     }
 }
 

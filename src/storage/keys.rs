@@ -23,6 +23,7 @@
 //!   21 member:bytes                 the same, in the stream of rejects
 //!   22 board:bytes                  when a board that ends after a quiet time had its last job
 //!   23 id:bytes                     the id of a job that was applied
+//!   24 before:u64                   that sequences below it are of another history
 //! column family `checkpoint`, written by checkpoints
 //!   10 page:u32                     dictionary page: handle → member id
 //!   11 tree:u32 page:u32            member page: handle → words
@@ -57,6 +58,7 @@ pub const ERASURE: u8 = 0x20;
 pub const ERASURE_IN_STREAM: u8 = 0x21;
 pub const LAST_JOB: u8 = 0x22;
 pub const JOB_ID: u8 = 0x23;
+pub const OTHER_HISTORY: u8 = 0x24;
 
 pub fn meta() -> [u8; 1] {
     [META]
@@ -125,8 +127,8 @@ pub fn hash_point(sequence: Sequence) -> [u8; 9] {
     join([HASH_POINT], sequence.0.to_be_bytes())
 }
 
-/// The sequence of a hash point's key.
-pub fn sequence_of_point(key: &[u8]) -> Option<Sequence> {
+/// The sequence that a key ends with: a hash point's, or the first one after another history's.
+pub fn last_sequence(key: &[u8]) -> Option<Sequence> {
     key.get(1..)?.try_into().ok().map(|bytes| Sequence(u64::from_be_bytes(bytes)))
 }
 
@@ -179,6 +181,10 @@ pub fn last_job(board: &str) -> Vec<u8> {
 
 pub fn board_of_last_job(key: &[u8]) -> Option<&str> {
     str::from_utf8(key.get(1..)?).ok()
+}
+
+pub fn other_history(before: Sequence) -> [u8; 9] {
+    join([OTHER_HISTORY], before.0.to_be_bytes())
 }
 
 /// Where the last removal of a profile is noted: one record for every 256th of the members.
@@ -263,6 +269,7 @@ mod tests {
         assert_eq!(erasure_in_stream(b"p42"), [0x21, b'p', b'4', b'2']);
         assert_eq!(last_job("b"), [0x22, b'b']);
         assert_eq!(job_id("i"), [0x23, b'i']);
+        assert_eq!(other_history(Sequence(3)), [0x24, 0, 0, 0, 0, 0, 0, 0, 3]);
         assert_eq!(copied_from(), [0x0f]);
         assert_eq!(dictionary_page(6), [0x10, 0, 0, 0, 6]);
         assert_eq!(member_page(TreeId(7), 8), [0x11, 0, 0, 0, 7, 0, 0, 0, 8]);
@@ -278,8 +285,8 @@ mod tests {
         let key = parked_in_line(0x0403_0201, place.0, place.1);
         assert_eq!((line_of(&key), place_in_stream(&key)), (Some(0x0403_0201), Some(place)));
         assert_eq!(place_in_stream(&key[..12]), None);
-        assert_eq!(sequence_of_point(&hash_point(place.0)), Some(place.0));
-        assert_eq!(sequence_of_point(&hash_point(place.0)[..8]), None);
+        assert_eq!(last_sequence(&hash_point(place.0)), Some(place.0));
+        assert_eq!(last_sequence(&hash_point(place.0)[..8]), None);
         let key = metadata(TreeId(0x0102_0304), b"p42");
         assert_eq!(tree_and_member(&key), Some((TreeId(0x0102_0304), &b"p42"[..])));
         assert_eq!(tree_and_member(&key[..4]), None);

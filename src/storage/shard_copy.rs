@@ -77,7 +77,7 @@ pub fn begin_lineage(
     service: Option<ServiceId>,
 ) -> Result<(), StorageError> {
     let store = Store::open(copy, shard, shards, &StorageResources::new(CACHE_BYTES, 1))?;
-    store.put_identity(ShardIdentity::begin(service.or(store.identity().service)))
+    store.put_identity(ShardIdentity::unopened(service.or(store.identity().service)))
 }
 
 fn files(directory: &Path) -> Result<Vec<(String, u64)>, StorageError> {

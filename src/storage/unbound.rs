@@ -7,6 +7,7 @@
 use std::path::Path;
 
 use crate::storage::error::StorageError;
+use crate::storage::identity::ShardIdentity;
 use crate::storage::options::StorageResources;
 use crate::storage::store::Store;
 use crate::types::ShardId;
@@ -20,7 +21,8 @@ pub fn is_unbound(origin: &str) -> bool {
     origin.ends_with(NEW)
 }
 
-/// Has the next start bind a stopped shard to the stream that there is then.
+/// Has the next start bind a stopped shard to the stream that there is then. Its messages get sequences that
+/// nobody knows yet: what the former stream held beyond these data is lost.
 ///
 /// # Errors
 /// When it is of no stream, or the disk refuses.
@@ -28,7 +30,10 @@ pub fn unbind(directory: &Path, shard: ShardId, shards: u16) -> Result<(), Stora
     let store = Store::open(directory, shard, shards, &StorageResources::new(CACHE_BYTES, 1))?;
     let origin = store.meta()?.map(|meta| meta.stream).unwrap_or_default();
     match origin.split('@').next() {
-        Some(stream) if !stream.is_empty() => store.store_origin(&format!("{stream}{NEW}")),
+        Some(stream) if !stream.is_empty() => {
+            let identity = ShardIdentity::unopened(store.identity().service);
+            store.begin_history(identity, &format!("{stream}{NEW}")).map(drop)
+        }
         _ => Err(StorageError::DoesNotFit {
             path: directory.to_owned(),
             what: "it was filled without NATS, so that it has no stream".into(),

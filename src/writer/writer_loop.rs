@@ -150,6 +150,8 @@ impl<S: JobSource> Writer<S> {
         let meta = store.meta().map_err(|error| error.to_string())?;
         self.time = meta.as_ref().map_or(self.time, Meta::time);
         self.early = self.shard.read(Purpose::Start).early_instances();
+        let others = store.other_histories().map_err(|error| error.to_string())?;
+        self.applied.note_others(others);
         self.hashes = store.log_hashes(applied.sequence).map_err(|error| error.to_string())?;
         self.health.set(|health| health.hashes = self.hashes.clone());
         let copied_from = store.copied_from().map_err(|error| error.to_string())?;

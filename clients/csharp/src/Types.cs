@@ -57,6 +57,7 @@ namespace Ranktree
         public const string TooManySnapshots = "too_many_snapshots";
         public const string SnapshotFailed = "snapshot_failed";
         public const string NotReady = "not_ready";
+        public const string OtherHistory = "other_history";
         public const string NotYetApplied = "not_yet_applied";
     }
 

@@ -1406,7 +1406,7 @@ export interface components {
             version: string;
             /** @description Every shard that the node owns is live, and its lag is under the limit; after the lag has exceeded the limit, it must fall below half of it. */
             ready: boolean;
-            /** @description A shard's stream is full or nearly full or was changed, the stream of rejects is gone, files of a shard are damaged, its time is far ahead of the node's clock, the node's clock is over a second from the NATS server's, or jobs have waited over a minute for their board; its `stream` or `damage`, or `/readyz`, says why. */
+            /** @description A shard's stream is full or nearly full or was changed, the stream of rejects is gone, files of a shard are damaged, its time is far ahead of the node's clock, the node's clock is over a second from the NATS server's, no node that runs owns a shard, or jobs have waited over a minute for their board; its `stream` or `damage`, or `/readyz`, says why. */
             degraded: boolean;
             read_only: components["schemas"]["ReadOnly"];
             /** @description Whether a job for a board that does not exist creates it; `--no-auto-create` rejects it. */
@@ -1447,7 +1447,7 @@ export interface components {
             title: string;
             status: number;
             /** @enum {unknown} */
-            code: "malformed" | "unknown_board" | "bad_member" | "bad_score" | "out_of_range" | "overflow" | "stale_version" | "closed_window" | "future_time" | "read_only" | "wrong_shard" | "too_large" | "unauthorized" | "invalid_token" | "insufficient_scope" | "forbidden_board" | "forbidden_profile" | "foreign_origin" | "unknown_route" | "method_not_allowed" | "unknown_member" | "unknown_window" | "unknown_position" | "bad_parameter" | "bad_cursor" | "unsupported" | "invalid_definition" | "unknown_shard" | "no_manual_seasons" | "season_conflict" | "too_many_seasons" | "would_drop" | "board_differs" | "too_many_boards" | "body_too_slow" | "unsupported_coding" | "internal" | "overloaded" | "shard_unavailable" | "shard_damaged" | "queue_full" | "commit_unknown" | "commit_failed" | "unknown_snapshot" | "too_many_snapshots" | "snapshot_failed" | "not_ready" | "not_yet_applied";
+            code: "malformed" | "unknown_board" | "bad_member" | "bad_score" | "out_of_range" | "overflow" | "stale_version" | "closed_window" | "future_time" | "read_only" | "wrong_shard" | "too_large" | "unauthorized" | "invalid_token" | "insufficient_scope" | "forbidden_board" | "forbidden_profile" | "foreign_origin" | "unknown_route" | "method_not_allowed" | "unknown_member" | "unknown_window" | "unknown_position" | "bad_parameter" | "bad_cursor" | "unsupported" | "invalid_definition" | "unknown_shard" | "no_manual_seasons" | "season_conflict" | "too_many_seasons" | "would_drop" | "board_differs" | "too_many_boards" | "body_too_slow" | "unsupported_coding" | "internal" | "overloaded" | "shard_unavailable" | "shard_damaged" | "queue_full" | "commit_unknown" | "commit_failed" | "unknown_snapshot" | "too_many_snapshots" | "snapshot_failed" | "not_ready" | "other_history" | "not_yet_applied";
             detail: string;
             /** @description For `POST /v1/jobs`: which jobs are invalid. No job of the request was applied. */
             errors?: {

@@ -158,6 +158,7 @@ impl ShardClient for AskingShards {
             };
             let mut reply = reply.map_err(|why| match why {
                 NotAnswered::NotYetApplied { .. } => NoReply::NotYetApplied(shard),
+                NotAnswered::OtherHistory(_) => NoReply::OtherHistory(shard),
                 NotAnswered::Invalid(_)
                 | NotAnswered::Lost
                 | NotAnswered::Ending
@@ -215,6 +216,8 @@ fn note_failure(span: &mut Span, arrived: &Result<Arrived, String>) {
 /// What is known after a message of an owner.
 enum Next {
     Reply(Box<ShardReply>),
+    /// What every owner would say that has the shard's data as they are.
+    Refused(NoReply),
     /// Another owner is to be asked.
     Another,
 }
@@ -238,6 +241,10 @@ impl Exchange<'_> {
                             // The one that was asked first has lost to the second one.
                             self.pass_over(&silent);
                             return Ok(*reply);
+                        }
+                        Next::Refused(why) => {
+                            self.pass_over(&silent);
+                            return Err(why);
                         }
                         Next::Another => {
                             self.send_next(&mut silent);
@@ -347,6 +354,7 @@ impl Exchange<'_> {
                         self.last.is_behind = true;
                         self.choices.push_back(choice);
                     }
+                    Reason::OtherHistory => return Next::Refused(NoReply::OtherHistory(self.shard)),
                     // Other questions may well be answered there.
                     Reason::Overloaded | Reason::Unreadable | Reason::NoWrites | Reason::Unknown => {}
                     Reason::Ending

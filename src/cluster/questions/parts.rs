@@ -129,6 +129,7 @@ mod tests {
             Reason::Unreadable,
             Reason::NoWrites,
             Reason::Unknown,
+            Reason::OtherHistory,
             Reason::Other(99),
         ] {
             let refusal = Refusal::new(reason, "why");

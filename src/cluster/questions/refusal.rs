@@ -31,6 +31,8 @@ pub enum Reason {
     NoWrites,
     /// Messages were published, and what became of them is not known.
     Unknown,
+    /// What the question asks for is of another history of the shard.
+    OtherHistory,
     /// A reason that this version does not know.
     Other(u8),
 }
@@ -81,6 +83,7 @@ impl Reason {
             Self::Unreadable => 8,
             Self::NoWrites => 9,
             Self::Unknown => 10,
+            Self::OtherHistory => 11,
             Self::Other(number) => number,
         }
     }
@@ -97,6 +100,7 @@ impl Reason {
             8 => Self::Unreadable,
             9 => Self::NoWrites,
             10 => Self::Unknown,
+            11 => Self::OtherHistory,
             other => Self::Other(other),
         }
     }
@@ -114,6 +118,7 @@ impl Reason {
             Self::Unreadable => "unreadable",
             Self::NoWrites => "no_writes",
             Self::Unknown => "unknown",
+            Self::OtherHistory => "other_history",
             Self::Other(_) => "other",
         }
     }

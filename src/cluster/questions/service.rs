@@ -325,6 +325,7 @@ fn refusal(why: NotAnswered) -> Refusal {
     let reason = match why {
         NotAnswered::Invalid(_) => Reason::Invalid,
         NotAnswered::NotYetApplied { .. } => Reason::NotYetApplied,
+        NotAnswered::OtherHistory(_) => Reason::OtherHistory,
         NotAnswered::TooBusy(_) => Reason::Overloaded,
         // The same for whoever asks: another owner is asked, and this one is passed over.
         NotAnswered::Lost | NotAnswered::Ending => Reason::Ending,

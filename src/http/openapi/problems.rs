@@ -188,6 +188,12 @@ pub const PROBLEMS: &[ProblemKind] = &[
         &[503],
         "a shard is not live, or too far behind its queue, or its lag is not known yet",
     ),
+    kind(
+        "other_history",
+        &[409],
+        "the token or the cursor is of what the service had before it was set back to an earlier state, by a restore \
+         or `--adopt`: those writes are lost",
+    ),
     kind("not_yet_applied", &[504], "the writes that the token names were not applied within `timeout_ms`"),
 ];
 
@@ -208,6 +214,7 @@ pub const REFUSED_TOKENS: &[(u16, &str)] =
 /// Problems of the parameters of a read, and of the wait for a token.
 pub const READ: &[(u16, &str)] = &[
     (403, "forbidden_profile"),
+    (409, "other_history"),
     (422, "bad_parameter"),
     (422, "malformed"),
     (422, "too_large"),

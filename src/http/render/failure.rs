@@ -31,6 +31,13 @@ impl From<Failure> for Problem {
                 "the writes that the token names were not applied in time; try again, or with a greater \
                  timeout_ms",
             ),
+            Failure::OtherHistory => Self::new(
+                StatusCode::CONFLICT,
+                "other_history",
+                "the token or the cursor is of what the service had before it was set back to an earlier state, \
+                 by a restore or --adopt: those writes are lost; read again without the token, and a list from \
+                 its first page",
+            ),
             Failure::UnknownShard => Self::new(
                 StatusCode::UNPROCESSABLE_ENTITY,
                 "unknown_shard",
@@ -86,6 +93,7 @@ impl From<ReadError> for Problem {
                 Self::shard_unavailable(format!("a shard does not answer: {why}")).with_shards(&ids)
             }
             ReadError::NotYetApplied(_) => Failure::NotYetApplied.into(),
+            ReadError::OtherHistory(_) => Failure::OtherHistory.into(),
             ReadError::KeptChanging(_) => Self::shard_unavailable(why.to_string()),
         }
     }

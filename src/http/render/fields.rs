@@ -10,7 +10,7 @@ use crate::http::render::json::{self, Object};
 use crate::http::render::repeated::Repeated;
 use crate::query::{
     Answer, EntryChange, Listed, ListedColumn, ListedMetadata, ListedMovement, ListedProfile, MemberEntry,
-    PageCursor, ShardStanding, Standing,
+    ShardStanding, Standing,
 };
 use crate::types::{AsOf, BoardName, Score};
 use crate::window::{Instance, Seasons, Window, length_text};
@@ -225,12 +225,6 @@ fn version(object: &mut Object<'_>, entry: &Listed, parts: CopiedParts) {
     if let Some(version) = entry.version.filter(|_| parts.version) {
         object.count("version", version);
     }
-}
-
-pub fn next_cursor(object: &mut Object<'_>, board: &str, instance: Instance, next: Option<&PageCursor>) {
-    // Hexadecimal digits.
-    let cursor = next.map(|cursor| cursor.encode(board, instance));
-    object.or_null("next_cursor", cursor.as_deref(), Object::text);
 }
 
 /// A score's rank, and each shard's share in it.

@@ -3,7 +3,7 @@
 //! - `call`: a request, all of it read: from `head` and `body`
 //! - `params`: parameters of the query; `json_body`, `definition`: bodies that are no jobs
 //! - `ask`: how a handler asks a board; `accuracy`: how it asks for approximate ranks
-//! - `columns`: lists with entries of other boards
+//! - `columns`: lists with entries of other boards; `cursor`: the history that a cursor is of
 //! - `change`: the audit log; `held_token`: the token of a request that is answered for long
 //! - `job_list`: jobs
 //! - `metrics`: the metrics of requests; `percent`: how paths are encoded
@@ -14,6 +14,7 @@ pub mod body;
 pub mod call;
 pub mod change;
 pub mod columns;
+pub mod cursor;
 pub mod definition;
 pub mod head;
 pub mod held_token;

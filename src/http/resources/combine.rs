@@ -123,6 +123,8 @@ fn read_body(call: &Call) -> Result<Combine, Problem> {
         None => None,
     };
     let choice = call.window();
+    let cursor = body.cursor.as_deref().filter(|cursor| !cursor.is_empty());
+    let cursor = cursor.map(|cursor| call.cursor_here(cursor)).transpose()?;
     let board = |(board, weight)| CombinedBoard { board, choice, weight };
     Ok(Combine {
         boards: boards.into_iter().map(board).collect(),
@@ -130,7 +132,7 @@ fn read_body(call: &Call) -> Result<Combine, Problem> {
         aggregate,
         ranking: order.map(|order| Ranking { order, ids_descend: false }),
         now: call.api.operations.now(),
-        cursor: body.cursor.filter(|cursor| !cursor.is_empty()).map(Cow::into_owned),
+        cursor: cursor.map(str::to_owned),
         limit: u32::try_from(limit).unwrap_or_default(),
         member: body.member.map(|member| member_id(&member)).transpose()?,
         is_lenient: false,
@@ -168,7 +170,7 @@ pub async fn combine(call: Box<Call>) -> Result<Reply, Problem> {
             entry(&mut object, listed);
             object.end();
         });
-        object.or_null("next_cursor", answer.next.as_ref(), |object, name, next| object.text(name, next));
+        call.write_next_cursor(object, answer.next.clone());
         if asked.member.is_some() {
             object.or_null("member", answer.member.as_ref(), |object, name, (found, standing)| {
                 let mut object = object.object(name);

@@ -75,7 +75,7 @@ fn read_cursor(call: &Call, text: &str) -> Result<(PageCursor, Instance), Proble
         .registry
         .get(call.board())
         .ok_or_else(|| call.api.operations.no_board(NoBoard::Unknown))?;
-    let read = PageCursor::decode(text, call.board(), known.definition.columns());
+    let read = PageCursor::decode(call.cursor_here(text)?, call.board(), known.definition.columns());
     let read = read.filter(|(_, instance)| call.window().may_be(&known.definition, *instance));
     read.ok_or_else(Problem::bad_cursor)
 }
@@ -102,7 +102,8 @@ fn page(call: &Call, answer: &Answer<()>, page: &Page, parts: CopiedParts) -> Re
         } else {
             fields::copied_entries(object, &page.entries, parts);
         }
-        fields::next_cursor(object, call.board(), answer.instance, page.next.as_ref());
+        let next = page.next.as_ref().map(|next| next.encode(call.board(), answer.instance));
+        call.write_next_cursor(object, next);
         call.write_answer_end(object, &answer.as_of);
     })
 }

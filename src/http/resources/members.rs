@@ -262,7 +262,7 @@ pub async fn entries_of_member(call: Box<Call>) -> Result<Reply, Problem> {
     let member = call.member()?;
     let mut boards = params.get("boards").map(|_| boards_asked(&call)).transpose()?;
     let after = params.get("cursor").filter(|text| !text.is_empty()).map(|text| {
-        let place = number(text).map(TreeId).filter(|_| boards.is_none());
+        let place = number(call.cursor_here(text)?).map(TreeId).filter(|_| boards.is_none());
         place.ok_or_else(|| {
             Problem::bad_parameter(
                 "cursor must be the next_cursor of the page before, and cannot be combined with boards",
@@ -318,8 +318,7 @@ pub async fn entries_of_member(call: Box<Call>) -> Result<Reply, Problem> {
         if let (Some(itself), None) = (&answer.itself, call.confined_to()) {
             fields::profile(object, &itself.profile);
         }
-        let next = answer.next.map(|TreeId(place)| place.to_string());
-        object.or_null("next_cursor", next.as_deref(), Object::text);
+        call.write_next_cursor(object, answer.next.map(|TreeId(place)| place.to_string()));
         call.write_answer_end(object, &answer.as_of);
     }))
 }

@@ -51,6 +51,10 @@ pub async fn list(call: Box<Call>) -> Result<Reply, Problem> {
         None => None,
         Some(text) => Some(filters.read_cursor(text, &shards).ok_or_else(Problem::bad_cursor_of_rejects)?),
     };
+    if let Some(RejectsBefore(places)) = &before {
+        let places: Vec<_> = places.iter().map(|(shard, (sequence, _))| (*shard, *sequence)).collect();
+        call.api.operations.check_history(&places)?;
+    }
     let started = Instant::now();
     let page = match &call.api.operations.node.remote {
         None => read_own(&call, shards, filters.clone(), before, limit).await?,

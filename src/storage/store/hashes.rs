@@ -29,7 +29,7 @@ impl Store {
         };
         let mut points = Vec::new();
         self.scan_log(&[keys::HASH_POINT], &[keys::HASH_POINT], |key, value| {
-            if let Some(sequence) = keys::sequence_of_point(key) {
+            if let Some(sequence) = keys::last_sequence(key) {
                 points.extend(codec::decode_hash_point(sequence, value)?);
             }
             Ok(())

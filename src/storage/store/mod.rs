@@ -5,6 +5,7 @@
 //! [`hashes`] read other records, and [`read_all`] reads all, whatever they are.
 
 mod hashes;
+mod histories;
 mod job_ids;
 mod last_jobs;
 mod member_records;

@@ -30,12 +30,26 @@ fn shard(number: u64) -> u16 {
 }
 
 /// Every member gets this score.
-fn write(client: &Client, score: u64) -> Value {
+fn write(client: &Client, score: u64) -> String {
     let job = |n| json!({ "board": "arena", "member": member(n), "score": score });
     let jobs: Vec<_> = (0..MEMBERS).map(job).collect();
     let (status, answer) = client.post("/v1/jobs?wait=applied", &json!(jobs));
     assert_eq!(status, 200, "{answer}");
-    answer["token"].clone()
+    answer["token"].as_str().expect("a token").to_owned()
+}
+
+fn read_after(client: &Client, token: &str) -> (u16, Value) {
+    client.get(&format!("/v1/boards/arena/top?limit=1&timeout_ms=20000&after={token}"))
+}
+
+/// Also where other nodes are asked for the shard.
+fn check_tokens(client: &Client, tokens: &Tokens) {
+    for part in tokens.lost.split(',') {
+        let (status, answer) = read_after(client, part);
+        assert_eq!((status, &answer["code"]), (409, &json!("other_history")), "{part}: {answer}");
+    }
+    let (status, answer) = read_after(client, &tokens.kept);
+    assert_eq!(status, 200, "{answer}");
 }
 
 fn wait_ready(node: &Node) {
@@ -52,25 +66,34 @@ struct Taken {
     snapshots: Vec<PathBuf>,
 }
 
+/// Of what is in every snapshot, and of what is in none.
+struct Tokens {
+    kept: String,
+    lost: String,
+}
+
 /// The snapshots of a service that is gone: the first node's is the oldest, and what was written after the
 /// last one is in none.
 fn taken() -> Taken {
+    taken_and_tokens().0
+}
+
+fn taken_and_tokens() -> (Taken, Tokens) {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let nats = Nats::start();
     let nodes = OWNED.map(|(name, own)| start(&nats, name, own, &folder.path().join(name)));
     nodes.iter().for_each(wait_ready);
     assert_eq!(nodes[0].client().put("/v1/boards/arena", &json!({})).0, 201);
-    let mut snapshots = Vec::new();
+    let (mut snapshots, mut tokens) = (Vec::new(), Vec::new());
     for (round, node) in (1..).zip(&nodes) {
-        let token = write(&node.client(), round);
+        tokens.push(write(&node.client(), round));
         // The other owners of a shard apply it a moment later.
-        let path = format!("/v1/boards/arena/top?limit=1&after={}", token.as_str().expect("a token"));
-        assert_eq!(node.client().get(&path).0, 200);
+        assert_eq!(read_after(&node.client(), tokens.last().expect("just put there")).0, 200);
         snapshots.push(folder.path().join(format!("snapshot-{}", OWNED[snapshots.len()].0)));
         snapshot(node, snapshots.last().expect("just put there"));
     }
-    write(&nodes[0].client(), 9);
-    Taken { folder, snapshots }
+    let lost = write(&nodes[0].client(), 9);
+    (Taken { folder, snapshots }, Tokens { kept: tokens.swap_remove(0), lost })
 }
 
 /// From which round a shard is: of the last node that owned it.
@@ -86,7 +109,7 @@ fn restore(taken: &Taken, to: &Path, more: &[&str]) -> (Option<i32>, String) {
 
 #[test]
 fn a_whole_service_comes_back_from_the_newest_copy_of_each_shard() {
-    let taken = taken();
+    let (taken, tokens) = taken_and_tokens();
     let at = |name: &str| taken.folder.path().join(name);
     let (code, said) = restore(&taken, &at("new-a"), &["--shards", "0-5", "--bind-new-streams"]);
     assert_eq!(code, Some(0), "{said}");
@@ -110,6 +133,7 @@ fn a_whole_service_comes_back_from_the_newest_copy_of_each_shard() {
         }
     };
     check(&first.client());
+    check_tokens(&first.client(), &tokens);
     for shard in 0..SHARDS {
         let applied = shard_status(&first.client(), usize::from(shard))["applied_sequence"].clone();
         let state = nats.info(&format!("RANKTREE_JOBS_{shard}")).state;
@@ -125,6 +149,7 @@ fn a_whole_service_comes_back_from_the_newest_copy_of_each_shard() {
     others.iter().for_each(wait_ready);
     for node in &others {
         check(&node.client());
+        check_tokens(&node.client(), &tokens);
     }
     // The first one gives up what it does not own.
     assert!(first.terminate().success());
@@ -132,8 +157,10 @@ fn a_whole_service_comes_back_from_the_newest_copy_of_each_shard() {
     let mut first = start(&nats, "a", "0-3", &at("new-a"));
     wait_ready(&first);
     check(&first.client());
-    write(&others[1].client(), 7);
+    let new = write(&others[1].client(), 7);
     for node in others.iter().chain([&first]) {
+        assert_eq!(read_after(&node.client(), &new).0, 200);
+        check_tokens(&node.client(), &tokens);
         wait_until("all have the new writes", || {
             (0..MEMBERS).all(|number| score(&node.client(), number) == json!(7))
         });

@@ -10,6 +10,7 @@
 //! - [`snapshots_refused`]: half and damaged snapshots are refused, and nothing else is touched
 //! - [`snapshots_killed`]: kill -9 of the client, of the service and of restore leaves nothing half
 //! - [`read_only`]: a service or a board that is read-only refuses writes by every front end
+//! - [`set_back`]: a service that is set back to an earlier state refuses tokens and cursors of what it lost
 //! - [`restored_by_root`]: root works in a data directory by its owner's rights, whatever the owner has put
 //!   there
 //! - [`root_below_others`]: the same for every path below a folder of somebody else's; and special files in
@@ -27,6 +28,7 @@ mod read_only;
 mod restored_by_root;
 mod root_below_others;
 mod secrets;
+mod set_back;
 mod shutdown;
 mod snapshots;
 mod snapshots_killed;

@@ -1600,7 +1600,8 @@ class Problem(TypedDict):
         'unknown_shard', 'no_manual_seasons', 'season_conflict', 'too_many_seasons', 'would_drop',
         'board_differs', 'too_many_boards', 'body_too_slow', 'unsupported_coding', 'internal', 'overloaded',
         'shard_unavailable', 'shard_damaged', 'queue_full', 'commit_unknown', 'commit_failed',
-        'unknown_snapshot', 'too_many_snapshots', 'snapshot_failed', 'not_ready', 'not_yet_applied']
+        'unknown_snapshot', 'too_many_snapshots', 'snapshot_failed', 'not_ready', 'other_history',
+        'not_yet_applied']
     detail: str
     errors: NotRequired[List[ProblemError]]
     """For `POST /v1/jobs`: which jobs are invalid. No job of the request was applied."""

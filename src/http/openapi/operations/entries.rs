@@ -140,7 +140,7 @@ pub fn member_boards() -> Doc {
         .query(list("boards", &component("BoardName"), BATCH_MAX, &boards))
         .query(query(
             "cursor",
-            &json!({"type": "string", "pattern": "^[0-9]*$"}),
+            &json!({"type": "string", "pattern": "^([0-9a-f]+~)?[0-9]*$"}),
             "The `next_cursor` of the page before, without `boards`; empty means the first page.",
         ))
         .query(hidden())
@@ -161,7 +161,7 @@ pub fn top() -> Doc {
         .query(limit())
         .query(query(
             "cursor",
-            &json!({"type": "string", "pattern": "^([0-9a-f]{2})*$"}),
+            &json!({"type": "string", "pattern": "^([0-9a-f]+~)?([0-9a-f]{2})*$"}),
             "The `next_cursor` of the page before; empty means the first page.",
         ))
         .query(query(
@@ -262,7 +262,7 @@ pub fn range() -> Doc {
         .query(limit())
         .query(query(
             "cursor",
-            &json!({"type": "string", "pattern": "^([0-9a-f]{2})*$"}),
+            &json!({"type": "string", "pattern": "^([0-9a-f]+~)?([0-9a-f]{2})*$"}),
             "The `next_cursor` of the page before; empty means the first page.",
         ))
         .answer(200, "Page", "A page.")

@@ -164,7 +164,7 @@ pub fn schemas() -> Value {
             with(head(), [total()]),
             json!({
                 "entries": array(component("ListedEntry")),
-                "next_cursor": {"type": ["string", "null"], "pattern": "^[0-9a-f]+$"}
+                "next_cursor": {"type": ["string", "null"], "pattern": "^([0-9a-f]+~)?[0-9a-f]+$"}
             })
         )),
         "LiveState": live(
@@ -216,7 +216,7 @@ pub fn schemas() -> Value {
             json!({
                 "entries": array(component("Entry")),
                 "not_found": array(component("BoardName")),
-                "next_cursor": {"type": ["string", "null"], "pattern": "^[0-9]+$"}
+                "next_cursor": {"type": ["string", "null"], "pattern": "^([0-9a-f]+~)?[0-9]+$"}
             })
         ), json!({"profile": {
             "anyOf": [component("Profile"), {"type": "null"}],
