@@ -228,7 +228,7 @@ fn answer(message: Message, shard: &StateLock, registry: &Registry, applied: &Ap
     drop(shard);
     applied.show(message.sequence);
     if let Some(answer) = message.answer {
-        let outcome = MessageOutcome { sequence: message.sequence, jobs: outcomes, removed };
+        let outcome = MessageOutcome { sequence: message.sequence, jobs: outcomes, entries: removed };
         drop(answer.send(Ok(outcome)));
     }
 }
