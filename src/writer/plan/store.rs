@@ -22,7 +22,7 @@ use crate::state::{Applied, Entry, EntryParts, StoreOrder, StoreRange, StoreSour
 use crate::storage::codec::RejectRecord;
 use crate::tree::{Handle, Words, compare_ids};
 use crate::types::{BoardName, MemberId, Score, count};
-use crate::writer::decide::{Request, decide};
+use crate::writer::decide::{Request, decide, reject};
 use crate::writer::plan::Batch;
 use crate::writer::plan::jobs::BoardSource;
 
@@ -144,8 +144,7 @@ impl Batch<'_> {
             let score = Score::of_numbers(&[number]);
             let score = score.map_err(|why| Reject::new(RejectCode::BadScore, why.to_string()))?;
             let typed = definition.typed(&score).and_then(|typed| definition.admit(&typed).map(|()| typed));
-            let typed =
-                typed.map_err(|why| Reject::new(RejectCode::OutOfRange, definition.refused(why, &score)))?;
+            let typed = typed.map_err(|why| reject(definition, why, &score))?;
             scores.insert(handle, Some(typed.into_owned()));
         }
         let new: HashMap<Handle, MemberId, FixedState> = self
