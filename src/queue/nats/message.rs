@@ -1,6 +1,6 @@
 //! Messages of a shard's stream: jobs on one subject, and commands on the other. Commands define, drop and
-//! trim boards, store on them what others make together, erase what rejects have of members, free parked jobs,
-//! and tell the time.
+//! trim boards, store on them what others make together, erase what rejects have of members, free parked
+//! jobs, and tell the time.
 //!
 //! A publisher of jobs must not be able to publish commands. Only the subject tells the two apart, because
 //! the server checks who may publish to a subject, but not what headers a message has.

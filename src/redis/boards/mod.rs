@@ -8,8 +8,8 @@
 //!   commands leave others their turns
 //! - `read`: commands that read a board; `random`: members drawn at random; `keyspace`: commands about boards
 //!   as keys; `expiry`: when they end
-//! - `write`: commands as jobs, and what came of them; `take`: commands that take entries away by their place;
-//!   `store`: commands that replace all of a board
+//! - `write`: commands as jobs, and what came of them; `take`: commands that take entries away by their
+//!   place; `store`: commands that replace all of a board
 
 mod asked;
 mod bounds;

@@ -23,8 +23,8 @@ use crate::state::{Incarnation, StoreOrder, StoreRange, StoreSource, TrimPoint, 
 use crate::types::{AsOf, BoardName, Number};
 use crate::window::Instance;
 
-/// Answers a command that stores what boards make together, or a range of one. What it has written is noted in
-/// `written`, also if it fails. Returns the board that was made for it, unless this node has heard of it.
+/// Answers a command that stores what boards make together, or a range of one. What it has written is noted
+/// in `written`, also if it fails. Returns the board that was made for it, unless this node has heard of it.
 ///
 /// # Errors
 /// When it is not done, or not on every shard. Nothing is written to the replies then.

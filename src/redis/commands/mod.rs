@@ -4,8 +4,8 @@
 //! - `command`: what a client asks for, in types
 //! - `help`: what HELP says
 //! - `words`: arguments, taken one after the other
-//! - `add`, `combine`, `range`, `store`, `take`, `keyspace`, `expiry`, `connection`, `transaction`: arguments to
-//!   those types, in the order in which Redis judges them
+//! - `add`, `combine`, `range`, `store`, `take`, `keyspace`, `expiry`, `connection`, `transaction`: arguments
+//!   to those types, in the order in which Redis judges them
 
 mod absent;
 mod add;

@@ -199,8 +199,9 @@ impl Batch<'_> {
         self.due_cost += expired + DROP_COST * (self.instances_dropped - dropped);
     }
 
-    /// Closes a step of a message that has more: of nothing but expired entries, or of what a result replaces.
-    /// Readers are shown the message before until all of it is applied, and nothing of these boards meanwhile.
+    /// Closes a step of a message that has more: of nothing but expired entries, or of what a result
+    /// replaces. Readers are shown the message before until all of it is applied, and nothing of these boards
+    /// meanwhile.
     pub(super) fn close_step_ahead(&mut self) {
         let step = Step { is_ahead: true, ..self.take_step(self.last_message) };
         self.steps.push(PlannedStep::Bulk { step, told: Vec::new() });

@@ -18,7 +18,9 @@ use crate::board::{
     combine_scores, decode, why_no_result,
 };
 use crate::job::{Op, Reject, RejectCode};
-use crate::state::{Applied, Entry, EntryParts, StoreOrder, StoreRange, StoreSource, TreeId};
+use crate::state::{
+    Applied, Entry, EntryParts, IdBytes, StoreOrder, StoreRange, StoreSource, TreeId, WindowTree,
+};
 use crate::storage::codec::RejectRecord;
 use crate::tree::{Handle, Words, compare_ids};
 use crate::types::{BoardName, MemberId, Score, count};
@@ -147,19 +149,15 @@ impl Batch<'_> {
             let typed = typed.map_err(|why| reject(definition, why, &score))?;
             scores.insert(handle, Some(typed.into_owned()));
         }
-        let new: HashMap<Handle, MemberId, FixedState> = self
-            .new_members
-            .iter()
-            .filter_map(|(id, handle)| Some((*handle, MemberId::new(str::from_utf8(id).ok()?).ok()?)))
-            .collect();
+        let new = self.new_ids();
         let mut changes = BTreeMap::new();
         for (index, (handle, score)) in scores.into_iter().enumerate() {
             if index % ENTRIES_PER_YIELD == 0 {
                 self.shard.yield_if_due();
             }
-            let known = new.get(&handle).cloned();
-            let id = || MemberId::new(str::from_utf8(self.shard.members.id(handle)).ok()?).ok();
-            if let Some(member) = known.or_else(id) {
+            let id = new.get(&handle).map_or_else(|| self.shard.members.id(handle), |id| &id[..]);
+            let member = str::from_utf8(id).ok().and_then(|id| MemberId::new(id).ok());
+            if let Some(member) = member {
                 changes.insert(member, (handle, score));
             }
         }
@@ -223,7 +221,7 @@ impl Batch<'_> {
         if self.next_incarnation(&source.board.board()).is_some() {
             return None;
         }
-        let total = self.shard.tree(tree).map_or(0, |window| window.total());
+        let total = self.shard.tree(tree).map_or(0, WindowTree::total);
         // At most so many have come in this batch.
         let new = self.net_changes.iter().filter(|change| change.tree == tree).count();
         Some(SourceTree { tree, key, total: total + count(new) })
@@ -237,11 +235,14 @@ impl Batch<'_> {
 
     /// The listed entries of a board or an instance, or those of a range of them.
     fn listed(&mut self, tree: TreeId, range: Option<&StoreRange>) -> Result<Vec<(Handle, Words)>, Reject> {
-        let changed = self.changed_in(tree);
+        let (changed, new) = (self.changed_in(tree), self.new_ids());
         let mut found = Vec::new();
         for (handle, entry) in &changed {
-            let words = entry.as_ref().and_then(Entry::listed);
-            let words = words.filter(|words| range.is_none_or(|range| self.is_within(range, words, *handle)));
+            let id = new.get(handle).map_or_else(|| self.shard.members.id(*handle), |id| &id[..]);
+            let is_within = |words: &Words| {
+                range.is_none_or(|range| !range.first.removes(words, id) && !range.last.removes(words, id))
+            };
+            let words = entry.as_ref().and_then(Entry::listed).filter(is_within);
             found.extend(words.map(|words| (*handle, words)));
         }
         let mut at = range.map_or(0, |range| self.count_before(tree, range));
@@ -278,10 +279,9 @@ impl Batch<'_> {
         window.tree.count_before(words, &mut |handle| compare_ids(words, members.id(handle), own))
     }
 
-    fn is_within(&self, range: &StoreRange, words: &Words, handle: Handle) -> bool {
-        let new = self.new_members.iter().find(|(_, new)| **new == handle).map(|(id, _)| &id[..]);
-        let id = new.unwrap_or_else(|| self.shard.members.id(handle));
-        !range.first.removes(words, id) && !range.last.removes(words, id)
+    /// The ids of members that this batch has brought.
+    fn new_ids(&self) -> HashMap<Handle, IdBytes, FixedState> {
+        self.new_members.iter().map(|(id, handle)| (*handle, id.clone())).collect()
     }
 
     /// What a board has of the members of another one's entries.

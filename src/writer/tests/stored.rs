@@ -16,6 +16,9 @@ use crate::writer::tests::build::{bare, board, job};
 use crate::writer::tests::planned_shard::PlannedShard;
 use crate::writer::{BadJob, Message, OutcomeSender, Payload};
 
+/// Of each board.
+type Entries = BTreeMap<&'static str, Vec<(String, i64)>>;
+
 const HOUR: i64 = 3_600_000_000;
 
 fn at(micros: i64) -> Timestamp {
@@ -237,7 +240,7 @@ fn no_reader_is_shown_half_of_a_result() {
 /// However the log is cut into batches: what a batch has changed before counts, and what expires by then.
 #[test]
 fn every_cut_into_batches_comes_to_the_same() {
-    let mut seen: Vec<(BTreeMap<&str, Vec<(String, i64)>>, LogHash)> = Vec::new();
+    let mut seen: Vec<(Entries, LogHash)> = Vec::new();
     for cut in [1, 2, 3, 100] {
         let mut run = Run::new(&["a", "to"]);
         let ttl = Definition { entry_ttl_micros: Some(HOUR), ..Definition::default() };

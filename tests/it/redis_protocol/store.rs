@@ -41,7 +41,7 @@ fn results_are_stored_as_in_redis_and_are_there_after_a_kill() {
             "ZRANGE to 0 -1 WITHSCORES",
             "ZUNIONSTORE to 2 a b WEIGHTS 2 0.5 AGGREGATE MAX",
             "ZRANGE to 0 -1 WITHSCORES",
-            "ZINTERSTORE to 3 to a b WEIGHTS 1 -1 1",
+            "ZINTERSTORE to 2 to b WEIGHTS 1 -1",
             "ZREVRANGE to 0 -1 WITHSCORES",
             "ZDIFFSTORE a 2 a b",
             "ZRANGE a 0 -1 WITHSCORES",
