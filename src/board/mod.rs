@@ -8,9 +8,11 @@
 //! - `patch`: what a request names of a definition
 //! - `times`: when instances close and are dropped, and when entries expire
 //! - `scores`: scores and the words of a tree
+//! - `combine`: scores of several boards combined
 //! - `told`: a definition in words
 
 mod changed;
+mod combine;
 mod definition;
 mod patch;
 mod read_only;
@@ -21,6 +23,10 @@ mod told;
 #[cfg(test)]
 mod tests;
 
+pub use combine::{
+    Aggregate, COMBINED_ENTRIES_MAX, COMBINED_LOOKUPS_MAX, COMBINED_WEIGHT_MAX, Combination, CombinedColumn,
+    CombinedScore, CombinedScores, ENTRIES_MAX, combine_scores, is_exact_weight, why_no_result,
+};
 pub use definition::{
     Beyond, DEFAULT_GRACE_MICROS, Definition, INSTANCES_MAX, InvalidDefinition, Key, KeyType, Kind,
     MAX_CAPACITY, MAX_DURATION_MICROS, MAX_KEEP, MIN_TTL_MICROS, OPEN_INSTANCES_MAX, Order, Policy, Ties,

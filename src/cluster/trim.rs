@@ -127,7 +127,7 @@ impl TrimmingShard {
         let TrimOrder { board, incarnation, point } = order.clone();
         let payload = Payload::Trim { board, incarnation, point, members };
         let outcome = self.publisher.apply_command(payload, bytes).await?;
-        Ok((outcome.removed, outcome.sequence))
+        Ok((outcome.entries, outcome.sequence))
     }
 }
 

@@ -15,7 +15,7 @@
 //!   windows of `entered`; `score_change` what of that a front end is told that speaks of scores alone
 //! - `boards`: definitions, clears and drops; `would_drop`: what a definition would take away;
 //!   `board_repair`: completes what a crash interrupted; `board_ends`: drops those that are over; `trim`:
-//!   removes entries; `read_only`: whether there may be writes
+//!   removes entries; `store`: what boards make together, stored; `read_only`: whether there may be writes
 
 mod admission;
 mod offload;
@@ -37,6 +37,7 @@ mod write;
 mod board_ends;
 mod boards;
 mod read_only;
+mod store;
 mod trim;
 mod would_drop;
 
@@ -57,6 +58,7 @@ pub use remote::{RemoteOutcome, read_answer};
 pub use results::{FirstResult, JobResult};
 pub use score_change::ScoreChange;
 pub use shared::{Cluster, Operations};
+pub use store::{NotStored, StoreRefused, StoredResult};
 pub use trim::Removed;
 pub use write::Written;
 pub use write_options::{CHANGED_BYTES_MAX, Wait, WriteOptions, answer_bytes_max};

@@ -24,9 +24,19 @@ impl Operations {
     pub async fn before_trim(&self, board: &BoardName) -> Result<(), Failure> {
         self.check_writable(board)?;
         self.check_live(self.node.shards.iter().map(|shard| shard.id))?;
+        self.wait_for_decisions(std::slice::from_ref(board)).await
+    }
+
+    /// Waits until the decisions on boards are in the shards of this node, before a command is.
+    ///
+    /// # Errors
+    /// When the boards' stream cannot be read.
+    pub(super) async fn wait_for_decisions(&self, boards: &[BoardName]) -> Result<(), Failure> {
         let Some(cluster) = &self.cluster else { return Ok(()) };
         cluster.boards.wait_until_following().await;
-        let due = cluster.boards.decisions_before(self.node.shards.iter().map(|shard| (shard.id, board)));
+        let shards = self.node.shards.iter();
+        let named = shards.flat_map(|shard| boards.iter().map(|board| (shard.id, board)));
+        let due = cluster.boards.decisions_before(named);
         Ok(cluster.boards.wait_for_decisions(due).await?)
     }
 

@@ -93,7 +93,7 @@ pub use movement::{MovementAsked, WithMovement};
 pub use node::{Node, View};
 pub use outcome::{AddOtherShards, EntryChange, FoundOutcome, Previous, add_other_shards, of_only_shard};
 pub use position::{FromPosition, from_position};
-pub use question::{Aggregate, Combination, Ranking};
+pub use question::Ranking;
 pub use range::{Range, range};
 pub use rank::{RanksOf, ScoreRank, ranks_of_scores};
 pub use read::{

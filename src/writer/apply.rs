@@ -45,10 +45,10 @@ pub fn apply(shard: &StateLock, step: PlannedStep) -> (Sequence, Answers) {
             let (_, unparked) = apply_jobs(shard, &step, StepPart::default(), Vec::new(), jobs);
             (step.applied.sequence, Answers { unparked, ..Answers::of_told(told) })
         }
-        PlannedStep::Answered { step, due, jobs, unparked, removed, answer } => {
+        PlannedStep::Answered { step, due, jobs, unparked, entries, answer } => {
             let (jobs, unparked) = apply_jobs(shard, &step, due, jobs, unparked);
             let sequence = step.applied.sequence;
-            let outcome = MessageOutcome { sequence, jobs, removed };
+            let outcome = MessageOutcome { sequence, jobs, entries };
             (sequence, Answers { messages: smallvec![Answer { outcome, to: answer }], unparked })
         }
     }
@@ -88,9 +88,9 @@ pub fn apply_next(
     let mut answers = Answers::default();
     let mut guard = shard.write(Purpose::Apply);
     for message in messages {
-        let PlannedStep::Answered { step, due, jobs, unparked, removed, answer } = message else { continue };
+        let PlannedStep::Answered { step, due, jobs, unparked, entries, answer } = message else { continue };
         let (jobs, unparked) = apply_message(&mut guard, &step, due, jobs, unparked);
-        let outcome = MessageOutcome { sequence: step.applied.sequence, jobs, removed };
+        let outcome = MessageOutcome { sequence: step.applied.sequence, jobs, entries };
         answers.messages.push(Answer { outcome, to: answer });
         answers.unparked.extend(unparked);
     }

@@ -219,7 +219,8 @@ fn same_score(definition: &Definition, a: &Words, b: &Words) -> bool {
 }
 
 /// `score`: the resulting score; on overflow, the score that the job brought.
-fn reject(definition: &Definition, refused: ScoreRefused, score: &Score) -> Reject {
+/// Why a score is none for a board, in words for its sender.
+pub fn reject(definition: &Definition, refused: ScoreRefused, score: &Score) -> Reject {
     match refused {
         ScoreRefused::KeyCount | ScoreRefused::NoInteger(_) => {
             Reject::new(RejectCode::BadScore, definition.refused(refused, score))

@@ -304,6 +304,7 @@ fn jobs_in(message: &Message) -> usize {
         Payload::Define { .. }
         | Payload::Drop { .. }
         | Payload::Trim { .. }
+        | Payload::Store(_)
         | Payload::Erase { .. }
         | Payload::Unpark { .. }
         | Payload::Tick => 0,

@@ -174,13 +174,13 @@ pub struct MessageOutcome {
     pub sequence: Sequence,
     /// One per job, in order.
     pub jobs: Vec<JobOutcome>,
-    /// Number of entries that it removed as a trim.
-    pub removed: u64,
+    /// Of a trim: how many entries it removed. Of a result that was stored: how many it has.
+    pub entries: u64,
 }
 
 impl MessageOutcome {
     /// The outcome of a message of jobs, or of a command of which only the sequence matters.
     pub fn of_jobs(sequence: Sequence, jobs: Vec<JobOutcome>) -> Self {
-        Self { sequence, jobs, removed: 0 }
+        Self { sequence, jobs, entries: 0 }
     }
 }

@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 
 use crate::board::Definition;
 use crate::job::{Job, Reject};
-use crate::state::{Applied, Incarnation, RecordNumber, TrimPoint};
+use crate::state::{Applied, Incarnation, RecordNumber, StoreOrder, TrimPoint};
 use crate::storage::StorageError;
 use crate::traces::Arrived;
 use crate::types::{BoardName, MemberId, NodeName, Sequence, Timestamp};
@@ -100,6 +100,8 @@ pub enum Payload {
     /// Removes entries of these members from one incarnation of a board if they are after a trim point when
     /// the message is applied, hidden entries included. Each is removed as by a job without a version.
     Trim { board: BoardName, incarnation: Incarnation, point: TrimPoint, members: Vec<MemberId> },
+    /// Replaces all entries of a board by what the shard's part of others makes when the message is applied.
+    Store(StoreOrder),
     /// Erases what earlier rejects of the shard have of these members, whose own shard is another one: their
     /// jobs may have been sent here by mistake.
     Erase { members: Vec<MemberId> },
@@ -110,6 +112,8 @@ pub enum Payload {
     Tick,
 }
 
+/// A result is a batch of its own: it may change as many entries as a hundred batches.
+const STORE_COST: usize = 1 << 17;
 /// A definition creates a tree and unparks jobs, which costs about as much as this many jobs.
 const DEFINITION_COST: usize = 16;
 
@@ -126,6 +130,7 @@ impl Payload {
             Self::Define { .. } => DEFINITION_COST,
             Self::Drop { .. } | Self::Tick => 1,
             Self::Trim { members, .. } | Self::Erase { members } => members.len(),
+            Self::Store(_) => STORE_COST,
             Self::Unpark { jobs } => *jobs,
         }
     }

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::board::Order;
+use crate::board::{Aggregate, Combination, Order};
 use crate::http::render::fields;
 use crate::http::render::json::{self, Object};
 use crate::http::render::problem::Problem;
@@ -14,9 +14,7 @@ use crate::http::request::call::Call;
 use crate::http::request::json_body::parse_body;
 use crate::http::request::params::{board_name, invalid_value, member_id};
 use crate::http::resources::lists::{PAGE, PAGE_MAX};
-use crate::query::{
-    Aggregate, Combination, Combine, CombineRefused, CombinedBoard, CombinedEntry, NoCombination, Ranking,
-};
+use crate::query::{Combine, CombineRefused, CombinedBoard, CombinedEntry, NoCombination, Ranking};
 use crate::types::{BoardName, Number};
 use crate::wire::lenient::{JsonFields, score_of};
 
@@ -109,12 +107,12 @@ fn read_body(call: &Call) -> Result<Combine, Problem> {
     let combination = chosen(
         "combine",
         body.combine.as_deref(),
-        &[("union", Combination::Union), ("inter", Combination::Inter), ("diff", Combination::Diff)],
+        &Combination::ALL.map(|combination| (combination.name(), combination)),
     )?;
     let aggregate = chosen(
         "aggregate",
         body.aggregate.as_deref(),
-        &[("sum", Aggregate::Sum), ("min", Aggregate::Min), ("max", Aggregate::Max)],
+        &Aggregate::ALL.map(|aggregate| (aggregate.name(), aggregate)),
     )?;
     let order = match &body.order {
         Some(order) => {

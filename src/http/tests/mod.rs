@@ -142,7 +142,7 @@ fn answer(message: Message, shard: &StateLock, registry: &Registry, applied: &Ap
         Payload::Drop { board, incarnation, number } => {
             step.events.push(BoardEvent::Drop { board, incarnation, number });
         }
-        Payload::Erase { .. } | Payload::Unpark { .. } | Payload::Tick => {}
+        Payload::Store(_) | Payload::Erase { .. } | Payload::Unpark { .. } | Payload::Tick => {}
         Payload::Trim { board, point, members, .. } => {
             let tree = shard.board(board.as_str()).expect("it was looked at").all;
             for member in members {
@@ -228,7 +228,7 @@ fn answer(message: Message, shard: &StateLock, registry: &Registry, applied: &Ap
     drop(shard);
     applied.show(message.sequence);
     if let Some(answer) = message.answer {
-        let outcome = MessageOutcome { sequence: message.sequence, jobs: outcomes, removed };
+        let outcome = MessageOutcome { sequence: message.sequence, jobs: outcomes, entries: removed };
         drop(answer.send(Ok(outcome)));
     }
 }

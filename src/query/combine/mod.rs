@@ -12,12 +12,12 @@ mod refused;
 
 pub mod on_shard;
 
-use crate::board::{KeyType, Order, Ties, decode};
+use crate::board::{Aggregate, Combination, KeyType, Order, Ties, decode, is_exact_weight};
 use crate::query::answer::Standing;
 use crate::query::instance::{InstanceAsked, WindowChoice};
 use crate::query::question::{
-    Aggregate, BoardLife, COMBINED_LISTED_MAX, COMBINED_WEIGHT_MAX, Combination, CombineQuestion,
-    CombineReply, Combined, CombinedCounts, CombinedKey, NotCombined, Ranking,
+    BoardLife, COMBINED_LISTED_MAX, CombineQuestion, CombineReply, Combined, CombinedCounts, CombinedKey,
+    NotCombined, Ranking,
 };
 use crate::query::read::{NoBoard, ShardsRead};
 use crate::query::read_shards::ReadShards;
@@ -187,7 +187,7 @@ impl Combine {
             boards.push((BoardLife { board: life, incarnation: known.incarnation }, *weight));
             windows.push((board.clone(), instance));
             capacities.push(definition.capacity);
-            are_integers &= key.key_type == KeyType::Integer && is_exact(*weight);
+            are_integers &= key.key_type == KeyType::Integer && is_exact_weight(*weight);
             orders.push(key.order);
             ids_descend &= definition.ties == Ties::MemberDesc;
         }
@@ -273,11 +273,6 @@ impl Combine {
         let windows = plan.windows.clone();
         Ok(CombinedAnswer { as_of: AsOf::default(), windows, total, entries, next, member })
     }
-}
-
-/// Whether products with it are summed up exactly.
-fn is_exact(weight: Number) -> bool {
-    weight.integer().is_ok_and(|weight| weight.unsigned_abs() <= COMBINED_WEIGHT_MAX.unsigned_abs())
 }
 
 impl Plan {

@@ -7,17 +7,19 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use crate::board::{KeyType, Order, decode, encode};
+use crate::board::{
+    Combination, CombinedColumn, CombinedScore, CombinedScores, KeyType, Order, combine_scores, decode,
+    encode,
+};
 use crate::query::question::{
-    Aggregate, BoardLife, COMBINED_BYTES_MAX, COMBINED_ENTRIES_MAX, COMBINED_LOOKUPS_MAX, Combination,
-    CombineQuestion, CombineReply, Combined, CombinedCounts, CombinedKey, InvalidQuestion, LifeOnShard,
-    NotCombined, check_widths_of_combined, life_of,
+    BoardLife, COMBINED_BYTES_MAX, CombineQuestion, CombineReply, Combined, CombinedCounts, CombinedKey,
+    InvalidQuestion, LifeOnShard, NotCombined, check_widths_of_combined, life_of,
 };
 use crate::query::shard_board::ShardBoard;
 use crate::state::{Era, Shard};
 use crate::state_lock::{Purpose, StateLock};
 use crate::tree::Handle;
-use crate::types::{Double, Number, Sequence, count};
+use crate::types::{Number, Sequence, count};
 
 /// Ids that are looked up under one hold of the lock.
 const IDS_PER_HOLD: usize = 1_024;
@@ -121,52 +123,25 @@ impl Copied {
 
     /// Combines the scores.
     fn combined(self, asked: &CombineQuestion) -> Result<ByScore, NotCombined> {
-        let columns = self.columns?;
-        let most = columns.iter().map(Vec::len).max().unwrap_or_default();
-        let mut sums: HashMap<Handle, (Value, usize), foldhash::fast::RandomState> =
-            HashMap::with_capacity_and_hasher(most, foldhash::fast::RandomState::default());
-        let boards = asked.boards.iter().zip(&self.floats).zip(columns);
-        for (nth, (((_, weight), is_float), column)) in boards.enumerate() {
-            for (handle, ordered) in column {
-                if asked.combination == Combination::Diff && nth > 0 {
-                    sums.remove(&handle);
-                    continue;
-                }
-                let value = Value::of(asked.numbers, *weight, ordered, *is_float);
-                match sums.get_mut(&handle) {
-                    // One that an intersection lacks already is not counted further.
-                    Some((_, seen)) if asked.combination == Combination::Inter && *seen < nth => {}
-                    Some((sum, seen)) => {
-                        *sum = sum.with(value, asked.aggregate);
-                        *seen = nth + 1;
-                    }
-                    None if nth == 0 || asked.combination == Combination::Union => {
-                        sums.insert(handle, (value, nth + 1));
-                    }
-                    None => {}
-                }
-            }
-        }
-        if asked.combination == Combination::Inter {
-            sums.retain(|_, (_, seen)| *seen == asked.boards.len());
-        }
+        let boards = asked.boards.iter().zip(self.floats).zip(self.columns?);
+        let columns = boards.map(|(((_, weight), is_float), entries)| {
+            let weight = *weight;
+            CombinedColumn { entries, is_float, weight }
+        });
+        let how = (asked.combination, asked.aggregate);
+        let sums: CombinedScores = combine_scores(columns.collect(), how, asked.numbers);
         let order = asked.ranking.order;
-        let word = |sum: Value| Ok(encode(sum.ordered().ok_or(NotCombined::Overflow)?, order));
+        let word = |sum: CombinedScore| Ok(encode(sum.ordered().ok_or(NotCombined::Overflow)?, order));
         let mut entries = Vec::with_capacity(sums.len());
-        for (handle, (sum, _)) in &sums {
+        for (handle, sum) in &sums {
             entries.push((word(*sum)?, *handle));
         }
         entries.sort_unstable();
-        let member = self.member.and_then(|handle| Some((handle, sums.get(&handle)?.0)));
+        let member = self.member.and_then(|handle| Some((handle, *sums.get(&handle)?)));
         let member = member.map(|(handle, sum)| Ok((handle, word(sum)?))).transpose()?;
         Ok(ByScore { entries, member })
     }
 }
-
-/// [`COMBINED_ENTRIES_MAX`]; so few in tests that they reach it.
-const ENTRIES_MAX: u64 = if cfg!(test) { 600 } else { COMBINED_ENTRIES_MAX };
-/// [`COMBINED_LOOKUPS_MAX`], likewise.
-const LOOKUPS_MAX: u64 = if cfg!(test) { 40 } else { COMBINED_LOOKUPS_MAX };
 
 /// Copies what a combination needs of the boards: all entries, or those of a small one and what the others
 /// have of its members.
@@ -175,18 +150,7 @@ fn copy(
     totals: &[u64],
     combination: Combination,
 ) -> Result<Vec<Vec<(Handle, i64)>>, NotCombined> {
-    let base = match combination {
-        Combination::Union => None,
-        Combination::Inter => (0..totals.len()).min_by_key(|nth| totals.get(*nth)),
-        Combination::Diff => Some(0),
-    };
-    let all: u64 = totals.iter().sum();
-    let others = count(totals.len().saturating_sub(1));
-    let looked_up = base.and_then(|base| totals.get(base)).map(|total| total.saturating_mul(others));
-    let Some(base) = base.filter(|_| looked_up.is_some_and(|lookups| lookups <= LOOKUPS_MAX)) else {
-        if all > ENTRIES_MAX {
-            return Err(NotCombined::TooMany(all));
-        }
+    let Some(base) = combination.base(totals).map_err(NotCombined::TooMany)? else {
         return Ok(boards.iter().map(all_of).collect());
     };
     let of_base = boards.get(base).map(all_of).unwrap_or_default();
@@ -216,53 +180,6 @@ fn score_of(board: &ShardBoard<'_>, words: &[u64]) -> i64 {
     let key = board.window.and_then(|(_, window)| window.definition.keys.first());
     let order = key.map_or(Order::Descending, |key| key.order);
     decode(words.first().copied().unwrap_or_default(), order)
-}
-
-/// A score that is being combined.
-#[derive(Debug, Clone, Copy)]
-enum Value {
-    Integer(i128),
-    Float(f64),
-}
-
-impl Value {
-    fn of(numbers: KeyType, weight: Number, ordered: i64, is_float: bool) -> Self {
-        if let (KeyType::Integer, Number::Integer(weight)) = (numbers, weight) {
-            return Self::Integer(i128::from(ordered) * i128::from(weight));
-        }
-        let score = if is_float { Double::of_ordered(ordered) } else { Number::Integer(ordered).double() };
-        Self::Float(number_or_zero(score.value() * weight.double().value()))
-    }
-
-    fn with(self, other: Self, aggregate: Aggregate) -> Self {
-        match (self, other) {
-            (Self::Integer(one), Self::Integer(other)) => Self::Integer(match aggregate {
-                Aggregate::Sum => one + other,
-                Aggregate::Min => one.min(other),
-                Aggregate::Max => one.max(other),
-            }),
-            (Self::Float(one), Self::Float(other)) => Self::Float(match aggregate {
-                Aggregate::Sum => number_or_zero(one + other),
-                Aggregate::Min => one.min(other),
-                Aggregate::Max => one.max(other),
-            }),
-            // All are of one kind.
-            (one, _) => one,
-        }
-    }
-
-    /// As an integer of the same order; `None`: it is beyond 64 bits.
-    fn ordered(self) -> Option<i64> {
-        match self {
-            Self::Integer(sum) => i64::try_from(sum).ok(),
-            Self::Float(sum) => Double::new(sum).map(Double::ordered),
-        }
-    }
-}
-
-/// As in Redis: infinity less infinity, and infinity times nothing, are nothing.
-fn number_or_zero(value: f64) -> f64 {
-    if value.is_nan() { 0.0 } else { value }
 }
 
 /// The result of a shard, whose ids are not known yet.

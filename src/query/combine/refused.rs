@@ -2,7 +2,8 @@
 
 use thiserror::Error;
 
-use crate::query::question::{COMBINED_ENTRIES_MAX, COMBINED_LISTED_MAX};
+use crate::board::COMBINED_ENTRIES_MAX;
+use crate::query::question::COMBINED_LISTED_MAX;
 use crate::query::read::NoBoard;
 use crate::types::BoardName;
 

@@ -5,43 +5,16 @@
 
 use std::cmp::Ordering;
 
-use crate::board::{KeyType, Order};
+use crate::board::{Aggregate, Combination, KeyType, Order};
 use crate::query::question::{BoardLife, LifeOnShard};
 use crate::types::Number;
 
 /// The most boards that are combined.
 pub const COMBINED_BOARDS_MAX: usize = 64;
-/// The most entries of all boards together that a shard combines. They are copied under one hold of its
-/// lock.
-pub const COMBINED_ENTRIES_MAX: u64 = 131_072;
-/// The most entries of one board that are looked up on the others instead.
-pub const COMBINED_LOOKUPS_MAX: u64 = 8_192;
 /// The most entries of a reply.
 pub const COMBINED_LISTED_MAX: u32 = 65_536;
 /// The most bytes of their ids.
 pub const COMBINED_BYTES_MAX: usize = 8 << 20;
-/// The greatest integer that a score may be multiplied by: sums of such products have room in 128 bits.
-pub const COMBINED_WEIGHT_MAX: i64 = 1 << 53;
-
-/// Which members the result has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Combination {
-    /// Those on any of the boards.
-    Union,
-    /// Those on all of them.
-    Inter,
-    /// Those on the first one and on none of the others.
-    Diff,
-}
-
-/// What is made of the scores of a member on several boards.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Aggregate {
-    Sum,
-    Min,
-    Max,
-}
-
 /// Boards to be combined, and what is wanted of the result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CombineQuestion {

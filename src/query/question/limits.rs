@@ -4,7 +4,8 @@
 
 use thiserror::Error;
 
-use crate::query::question::combine::{COMBINED_BOARDS_MAX, COMBINED_LISTED_MAX, COMBINED_WEIGHT_MAX};
+use crate::board::COMBINED_WEIGHT_MAX;
+use crate::query::question::combine::{COMBINED_BOARDS_MAX, COMBINED_LISTED_MAX};
 use crate::query::question::{Question, RejectsQuestion};
 use crate::types::Number;
 

@@ -32,8 +32,7 @@ pub use answer::{
 };
 pub use columns::words_on_boards;
 pub use combine::{
-    Aggregate, COMBINED_BOARDS_MAX, COMBINED_BYTES_MAX, COMBINED_ENTRIES_MAX, COMBINED_LISTED_MAX,
-    COMBINED_LOOKUPS_MAX, COMBINED_WEIGHT_MAX, Combination, CombineQuestion, CombineReply, Combined,
+    COMBINED_BOARDS_MAX, COMBINED_BYTES_MAX, COMBINED_LISTED_MAX, CombineQuestion, CombineReply, Combined,
     CombinedCounts, CombinedKey, NotCombined, Ranking,
 };
 pub use consistency::is_consistent;

@@ -9,12 +9,12 @@ use rand::{RngExt as _, SeedableRng as _};
 
 use super::id;
 use super::windows::{DAY, FRIDAY, Windows, asked, name};
-use crate::board::{Definition, Key, KeyType, Order, Ties};
+use crate::board::{Aggregate, Combination, Definition, Key, KeyType, Order, Ties};
 use crate::query::combine::on_shard::{combine, combine_in_slices};
 use crate::query::question::{CombineQuestion, CombinedKey, NotCombined, Question, Reply, is_consistent};
 use crate::query::{
-    Aggregate, Combination, Combine, CombineRefused, CombinedAnswer, CombinedBoard, NoBoard, NoCombination,
-    Ranking, WindowChoice, read,
+    Combine, CombineRefused, CombinedAnswer, CombinedBoard, NoBoard, NoCombination, Ranking, WindowChoice,
+    read,
 };
 use crate::state::Incarnation;
 use crate::state_lock::Purpose;

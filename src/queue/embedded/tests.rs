@@ -50,6 +50,7 @@ fn members(messages: &[Message]) -> Vec<String> {
         Payload::Define { .. }
         | Payload::Drop { .. }
         | Payload::Trim { .. }
+        | Payload::Store(_)
         | Payload::Erase { .. }
         | Payload::Unpark { .. }
         | Payload::Tick => {

@@ -1,5 +1,6 @@
 //! Messages of a shard's stream: jobs on one subject, and commands on the other. Commands define, drop and
-//! trim boards, erase what rejects have of members, free parked jobs, and tell the time.
+//! trim boards, store on them what others make together, erase what rejects have of members, free parked
+//! jobs, and tell the time.
 //!
 //! A publisher of jobs must not be able to publish commands. Only the subject tells the two apart, because
 //! the server checks who may publish to a subject, but not what headers a message has.
@@ -13,6 +14,7 @@ use smallvec::smallvec;
 
 use crate::job::{MAX_JOBS_PER_MESSAGE, Reject, RejectCode};
 use crate::queue::nats::definition_json::{DefinitionJson, format_of};
+use crate::queue::nats::store_json::StoreJson;
 use crate::state::{Incarnation, RecordNumber, TrimPoint, TrimSide};
 use crate::tree::{MAX_WORDS, Words};
 use crate::types::{BoardName, MemberId};
@@ -30,12 +32,13 @@ const COMMAND_FORMATS: [&str; 3] = ["1", "2", "3"];
 const DEFINE: &str = "define";
 const DROP: &str = "drop";
 const TRIM: &str = "trim";
+const STORE: &str = "store";
 const ERASE: &str = "erase";
 const UNPARK_COMMAND: &str = "free";
 const TICK: &str = "tick";
 /// All commands. If a command's meaning changes so that an earlier ranktree would misread it, it gets another
 /// name, which stops the earlier one.
-const COMMANDS: [&str; 6] = [DEFINE, DROP, TRIM, ERASE, UNPARK_COMMAND, TICK];
+const COMMANDS: [&str; 7] = [DEFINE, DROP, TRIM, STORE, ERASE, UNPARK_COMMAND, TICK];
 /// What a short job in an array takes.
 const JOB_BYTES: usize = 64;
 
@@ -124,6 +127,13 @@ pub fn encode(payload: &Payload) -> Option<(&'static str, Vec<u8>)> {
                 serde_json::to_vec(&json).expect("the value has no maps whose keys are not strings"),
             ));
         }
+        Payload::Store(order) => {
+            let json = StoreJson::from(order);
+            return Some((
+                STORE,
+                serde_json::to_vec(&json).expect("the value has no maps whose keys are not strings"),
+            ));
+        }
         Payload::Erase { members } => {
             let json = EraseJson { members: members.iter().map(|member| member.as_str().into()).collect() };
             return Some((
@@ -188,6 +198,10 @@ fn decode_command(command: &str, bytes: &[u8]) -> Option<Payload> {
     }
     if command == TRIM {
         return decode_trim(serde_json::from_slice(bytes).ok()?);
+    }
+    if command == STORE {
+        let json: StoreJson<'_> = serde_json::from_slice(bytes).ok()?;
+        return json.read().map(Payload::Store);
     }
     if command == ERASE {
         let EraseJson { members } = serde_json::from_slice(bytes).ok()?;

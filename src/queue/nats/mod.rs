@@ -3,8 +3,8 @@
 //! Knows: streams, connections, and how to detect that a stream was replaced or lost messages. Must not know:
 //! what a job does.
 //!
-//! - `names`, `message`, `definition_json`: what streams and subjects are called, and what messages say;
-//!   `trace_headers`: which traces they belong to
+//! - `names`, `message`, `definition_json`, `store_json`: what streams and subjects are called, and what
+//!   messages say; `trace_headers`: which traces they belong to
 //! - `last_messages`: follows a stream whose subjects have a last message each
 //! - `connect`: connections; `streams`: how streams are configured and set up
 //! - `publish`, `consume`: the two ends of each shard's stream
@@ -17,6 +17,7 @@ mod definition_json;
 mod last_messages;
 mod message;
 mod names;
+mod store_json;
 pub(crate) mod trace_headers;
 
 mod connect;

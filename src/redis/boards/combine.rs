@@ -8,7 +8,7 @@ use crate::redis::boards::key::BoardKey;
 use crate::redis::boards::pace::Pace;
 use crate::redis::boards::range::EntryForm;
 use crate::redis::boards::read::check_shape;
-use crate::redis::commands::{CombineReply, Combining};
+use crate::redis::commands::{CombineReply, Combined, Combining};
 use crate::redis::frames::Replies;
 use crate::redis::number::digits;
 use crate::redis::refused::Refused;
@@ -30,7 +30,7 @@ pub async fn answer_combined(
     combining: &Combining<'_>,
     replies: &mut Replies,
 ) -> Result<(), Refused> {
-    let Combining { keys, weights, combination, aggregate, reply } = combining;
+    let Combining { combined: Combined { keys, weights, combination, aggregate }, reply } = combining;
     if keys.len() > BOARDS_MAX {
         return Err(Refused::new(format!("ERR {BOARDS_MAX} boards are combined at most; name fewer")));
     }

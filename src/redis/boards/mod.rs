@@ -8,7 +8,8 @@
 //!   commands leave others their turns
 //! - `read`: commands that read a board; `random`: members drawn at random; `keyspace`: commands about boards
 //!   as keys; `expiry`: when they end
-//! - `write`: commands as jobs, and what came of them; `take`: commands that take entries away by their place
+//! - `write`: commands as jobs, and what came of them; `take`: commands that take entries away by their
+//!   place; `store`: commands that replace all of a board
 
 mod asked;
 mod bounds;
@@ -22,6 +23,7 @@ mod random;
 mod range;
 mod read;
 mod slice;
+mod store;
 mod take;
 mod write;
 
@@ -32,5 +34,6 @@ pub use keyspace::{answer_keyspace, board_count};
 pub use pace::{LOOKUP, Pace};
 pub use pattern::Pattern;
 pub use read::answer_read;
+pub use store::answer_storing;
 pub use take::{PopTurns, answer_taking};
 pub use write::{WriteReply, define, jobs_of, made_definition, write_jobs};

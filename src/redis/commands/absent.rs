@@ -158,10 +158,6 @@ const ABSENT: &[&str] = &[
     "xlen",
     "xrange",
     "xread",
-    "zdiffstore",
-    "zinterstore",
-    "zrangestore",
-    "zunionstore",
 ];
 
 /// The name under which a command is counted that is not here, if it is one of Redis.
@@ -183,9 +179,6 @@ pub fn why_absent(name: &str) -> Option<&'static str> {
             "there are no scripts"
         }
         "watch" => "writes depend on no earlier read: ZADD has NX, XX, GT and LT, and ZINCRBY adds",
-        "zunionstore" | "zinterstore" | "zdiffstore" => {
-            "ZUNION, ZINTER and ZDIFF reply with what comes of several boards, and nothing keeps it"
-        }
         "flushall" | "flushdb" => "DEL drops boards one by one",
         _ => return None,
     })

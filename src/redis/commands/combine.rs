@@ -1,7 +1,7 @@
 //! Commands that read several boards together.
 
-use crate::query::{Aggregate, Combination};
-use crate::redis::commands::command::{CombineReply, Combining, Command};
+use crate::board::{Aggregate, Combination};
+use crate::redis::commands::command::{CombineReply, Combined, Combining, Command};
 use crate::redis::commands::words::{Words, is};
 use crate::redis::frames::Arguments;
 use crate::redis::number;
@@ -39,9 +39,11 @@ pub fn zintercard(arguments: Arguments<'_>) -> Result<Command<'_>, Refused> {
     let (combination, aggregate) = (Combination::Inter, Aggregate::Sum);
     let weights = vec![Number::Integer(1); keys.len()];
     let reply = CombineReply::Count { limit };
-    Ok(Command::Combine(Combining { keys, weights, combination, aggregate, reply }))
+    let combined = Combined { keys, weights, combination, aggregate };
+    Ok(Command::Combine(Combining { combined, reply }))
 }
 
+/// How many keys there are, and the keys.
 fn keys<'b>(words: &mut Words<'b>, name: &str) -> Result<Vec<&'b [u8]>, Refused> {
     let count = words.integer()?;
     let count = usize::try_from(count)
@@ -60,7 +62,22 @@ fn combined<'b>(
     name: &str,
 ) -> Result<Command<'b>, Refused> {
     let mut words = Words::after(arguments, 1);
-    let keys = keys(&mut words, name)?;
+    let (combined, with_scores) = several(&mut words, combination, name, true)?;
+    let reply = CombineReply::Entries { with_scores };
+    Ok(Command::Combine(Combining { combined, reply }))
+}
+
+/// Several boards together, and whether scores are asked for.
+///
+/// # Arguments
+/// `may_show`: whether they may be
+pub fn several<'b>(
+    words: &mut Words<'b>,
+    combination: Combination,
+    name: &str,
+    may_show: bool,
+) -> Result<(Combined<'b>, bool), Refused> {
+    let keys = keys(words, name)?;
     let mut weights = vec![Number::Integer(1); keys.len()];
     let (mut aggregate, mut with_scores) = (Aggregate::Sum, false);
     let has_scores = combination != Combination::Diff;
@@ -72,17 +89,15 @@ fn combined<'b>(
             }
         } else if has_scores && words.take_if("AGGREGATE", 1) {
             let word = words.take()?;
-            let known = [("sum", Aggregate::Sum), ("min", Aggregate::Min), ("max", Aggregate::Max)];
-            let known = known.into_iter().find(|(known, _)| is(word, known));
-            aggregate = known.map(|(_, aggregate)| aggregate).ok_or_else(Refused::syntax)?;
-        } else if words.take_if("WITHSCORES", 0) {
+            let known = Aggregate::ALL.into_iter().find(|known| is(word, known.name()));
+            aggregate = known.ok_or_else(Refused::syntax)?;
+        } else if may_show && words.take_if("WITHSCORES", 0) {
             with_scores = true;
         } else {
             return Err(Refused::syntax());
         }
     }
-    let reply = CombineReply::Entries { with_scores };
-    Ok(Command::Combine(Combining { keys, weights, combination, aggregate, reply }))
+    Ok((Combined { keys, weights, combination, aggregate }, with_scores))
 }
 
 #[cfg(test)]
@@ -92,7 +107,8 @@ mod tests {
 
     fn said(request: &str) -> String {
         parsed(request, |command| match command {
-            Command::Combine(Combining { keys, weights, combination, aggregate, reply }) => {
+            Command::Combine(Combining { combined, reply }) => {
+                let Combined { keys, weights, combination, aggregate } = combined;
                 let keys: Vec<_> = keys.iter().map(|key| String::from_utf8_lossy(key)).collect();
                 let weights: Vec<String> = weights.iter().map(ToString::to_string).collect();
                 format!("{} {} {combination:?} {aggregate:?} {reply:?}", keys.join(","), weights.join(","))

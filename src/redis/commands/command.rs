@@ -1,7 +1,7 @@
 //! What a client asks for, in types. Borrowed from the request.
 
+use crate::board::{Aggregate, Combination};
 use crate::job::{Compare, Presence};
-use crate::query::{Aggregate, Combination};
 use crate::redis::frames::Protocol;
 use crate::types::Number;
 
@@ -15,6 +15,7 @@ pub enum Command<'b> {
     /// Writes to one board.
     Write(&'b [u8], Write<'b>),
     Take(Taking<'b>),
+    Store(Storing<'b>),
     Transaction(TransactionStep),
 }
 
@@ -173,12 +174,18 @@ pub enum Read<'b> {
 /// Reads several boards together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Combining<'b> {
+    pub combined: Combined<'b>,
+    pub reply: CombineReply,
+}
+
+/// Several boards together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Combined<'b> {
     pub keys: Vec<&'b [u8]>,
     /// What the scores of each are multiplied by.
     pub weights: Vec<Number>,
     pub combination: Combination,
     pub aggregate: Aggregate,
-    pub reply: CombineReply,
 }
 
 /// What is replied of boards together.
@@ -191,6 +198,22 @@ pub enum CombineReply {
     Count {
         limit: u64,
     },
+}
+
+/// Replaces all entries of a board by others.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Storing<'b> {
+    pub to: &'b [u8],
+    pub what: Stored<'b>,
+}
+
+/// What replaces them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Stored<'b> {
+    /// What several boards make together.
+    Combined(Combined<'b>),
+    /// A range of a board.
+    Range(&'b [u8], RangeOf<'b>),
 }
 
 /// Entries in parts: those whose members match a pattern.

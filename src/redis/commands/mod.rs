@@ -4,8 +4,8 @@
 //! - `command`: what a client asks for, in types
 //! - `help`: what HELP says
 //! - `words`: arguments, taken one after the other
-//! - `add`, `combine`, `range`, `take`, `keyspace`, `expiry`, `connection`, `transaction`: arguments to
-//!   those types, in the order in which Redis judges them
+//! - `add`, `combine`, `range`, `store`, `take`, `keyspace`, `expiry`, `connection`, `transaction`: arguments
+//!   to those types, in the order in which Redis judges them
 
 mod absent;
 mod add;
@@ -16,6 +16,7 @@ mod expiry;
 mod help;
 mod keyspace;
 mod range;
+mod store;
 mod table;
 mod take;
 mod transaction;
@@ -23,9 +24,9 @@ mod words;
 
 pub use absent::{is_of_redis, why_absent};
 pub use command::{
-    Add, Authentication, ClientCommand, CombineReply, Combining, Command, CommandQuery, Connection,
+    Add, Authentication, ClientCommand, CombineReply, Combined, Combining, Command, CommandQuery, Connection,
     EntryScan, Expire, Keyspace, LexBound, Listing, PopReply, Popping, RandomCount, RangeOf, Read, Scan,
-    ScoreBound, Selection, Taking, TimeAsked, TransactionStep, WhenToExpire, Write,
+    ScoreBound, Selection, Stored, Storing, Taking, TimeAsked, TransactionStep, WhenToExpire, Write,
 };
 pub use help::help_lines;
 pub use table::{COMMANDS, Needs, Spec, find};

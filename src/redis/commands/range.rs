@@ -22,10 +22,23 @@ pub enum By {
 /// `by`, `descending`: `None` where options say it.
 fn range(arguments: Arguments<'_>, by: Option<By>, descending: Option<bool>) -> Result<Command<'_>, Refused> {
     let mut words = Words::after(arguments, 1);
-    let (key, first, second) = (words.take()?, words.take()?, words.take()?);
+    let key = words.take()?;
+    Ok(Command::Read(key, Read::Range(range_in_words(&mut words, (by, descending), true)?)))
+}
+
+/// The same of what follows the key.
+///
+/// # Arguments
+/// `may_show`: whether scores may be asked for
+pub fn range_in_words<'b>(
+    words: &mut Words<'b>,
+    (by, descending): (Option<By>, Option<bool>),
+    may_show: bool,
+) -> Result<RangeOf<'b>, Refused> {
+    let (first, second) = (words.take()?, words.take()?);
     let (mut with_scores, mut limit, mut chosen, mut reverse) = (false, None, by, descending);
     while words.left() > 0 {
-        if words.take_if("WITHSCORES", 0) {
+        if may_show && words.take_if("WITHSCORES", 0) {
             with_scores = true;
         } else if words.take_if("LIMIT", 2) {
             limit = Some((words.integer()?, words.integer()?));
@@ -51,7 +64,7 @@ fn range(arguments: Arguments<'_>, by: Option<By>, descending: Option<bool>) -> 
     let (min, max) = if descending && by != By::Index { (second, first) } else { (first, second) };
     let selection = selection(by, min, max)?;
     let limit = limit.filter(|_| by != By::Index);
-    Ok(Command::Read(key, Read::Range(RangeOf { selection, descending, limit, with_scores })))
+    Ok(RangeOf { selection, descending, limit, with_scores })
 }
 
 /// All between two bounds, from the least to the greatest.

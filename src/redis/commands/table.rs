@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use crate::access::Scope;
 use crate::redis::commands::command::Command;
-use crate::redis::commands::{add, combine, connection, expiry, keyspace, range, take, transaction};
+use crate::redis::commands::{add, combine, connection, expiry, keyspace, range, store, take, transaction};
 use crate::redis::frames::Arguments;
 use crate::redis::number;
 use crate::redis::refused::Refused;
@@ -33,7 +33,7 @@ pub struct KeyPlaces {
     /// Negative: from the end.
     pub last: i64,
     pub step: i64,
-    /// Which argument says how many keys follow it, instead; 0: none.
+    /// Which argument says how many keys follow it, beside the first; 0: none.
     count_at: usize,
 }
 
@@ -42,9 +42,12 @@ impl KeyPlaces {
     const FIRST: Self = Self { first: 1, last: 1, step: 1, count_at: 0 };
     /// Behind a subcommand.
     const SECOND: Self = Self { first: 2, last: 2, step: 1, count_at: 0 };
+    const PAIR: Self = Self { first: 1, last: 2, step: 1, count_at: 0 };
     const ALL: Self = Self { first: 1, last: -1, step: 1, count_at: 0 };
     /// As many as the first argument says.
     const COUNTED: Self = Self { first: 0, last: 0, step: 0, count_at: 1 };
+    /// The first, and as many as the second says.
+    const FIRST_AND_COUNTED: Self = Self { first: 1, last: 1, step: 1, count_at: 2 };
 
     /// Whether an argument says how many keys there are.
     pub fn are_counted(self) -> bool {
@@ -53,17 +56,17 @@ impl KeyPlaces {
 
     /// The keys among a command's words, its name first.
     pub fn among<W: AsRef<[u8]>>(self, words: &[W]) -> impl Iterator<Item = &W> {
-        let (first, count) = if self.count_at == 0 {
-            let first = usize::try_from(self.first).unwrap_or_default();
-            let last = usize::try_from(self.last).unwrap_or(words.len().saturating_sub(1));
-            (first, if first == 0 { 0 } else { (last + 1).saturating_sub(first) })
-        } else {
-            let count = words.get(self.count_at).and_then(|count| number::integer::<usize>(count.as_ref()));
-            let first = self.count_at + 1;
-            // Fewer than it says are none.
-            (first, count.filter(|count| *count <= words.len().saturating_sub(first)).unwrap_or_default())
-        };
-        words.iter().skip(first).take(count)
+        let first = usize::try_from(self.first).unwrap_or_default();
+        let last = usize::try_from(self.last).unwrap_or(words.len().saturating_sub(1));
+        let plain = if first == 0 { 0 } else { (last + 1).saturating_sub(first) };
+        let counted_from = self.count_at + 1;
+        let count = words.get(self.count_at).filter(|_| self.are_counted());
+        let count = count.and_then(|count| number::integer::<usize>(count.as_ref()));
+        // Fewer than it says are none.
+        let counted = count.filter(|count| *count <= words.len().saturating_sub(counted_from));
+        let is_none = self.are_counted() && counted.is_none();
+        let plain = words.iter().skip(first).take(if is_none { 0 } else { plain });
+        plain.chain(words.iter().skip(counted_from).take(counted.unwrap_or_default()))
     }
 }
 
@@ -140,6 +143,8 @@ const FIRST: KeyPlaces = KeyPlaces::FIRST;
 const ALL: KeyPlaces = KeyPlaces::ALL;
 const SECOND: KeyPlaces = KeyPlaces::SECOND;
 const COUNTED: KeyPlaces = KeyPlaces::COUNTED;
+const PAIR: KeyPlaces = KeyPlaces::PAIR;
+const FIRST_AND_COUNTED: KeyPlaces = KeyPlaces::FIRST_AND_COUNTED;
 
 macro_rules! commands {
     ($(
@@ -200,9 +205,11 @@ pub const COMMANDS: &[Spec] = commands! {
     "zcard" 2 FIRST READ, SortedSet "1.2.0" range::zcard: "The number of entries";
     "zcount" 4 FIRST READ, SortedSet "2.0.0" range::zcount: "The number of entries between two scores";
     "zdiff" -3 COUNTED READ, SortedSet "6.2.0" combine::zdiff: "Entries of a board whose members are on none of the others";
+    "zdiffstore" -4 FIRST_AND_COUNTED WRITE, SortedSet "6.2.0" store::zdiffstore: "As ZDIFF, and the result replaces all that a board has";
     "zincrby" 4 FIRST WRITE, SortedSet "1.2.0" add::zincrby: "Adds to a score";
     "zinter" -3 COUNTED READ, SortedSet "6.2.0" combine::zinter: "Members of all of several boards, with sums of their scores";
     "zintercard" -3 COUNTED READ, SortedSet "7.0.0" combine::zintercard: "The number of members of all of several boards";
+    "zinterstore" -4 FIRST_AND_COUNTED WRITE, SortedSet "2.0.0" store::zinterstore: "As ZINTER, and the result replaces all that a board has";
     "zlexcount" 4 FIRST READ, SortedSet "2.8.9" range::zlexcount: "The number of entries between two members, of equal scores";
     "zmpop" -4 COUNTED WRITE, SortedSet "7.0.0" take::zmpop: "Takes entries from an end of the first board that has any";
     "zmscore" -3 FIRST READ, SortedSet "6.2.0" range::zmscore: "The scores of members";
@@ -212,6 +219,7 @@ pub const COMMANDS: &[Spec] = commands! {
     "zrange" -4 FIRST READ, SortedSet "1.2.0" range::zrange: "Entries by index, score or member, in either direction";
     "zrangebylex" -4 FIRST READ, SortedSet "2.8.9" range::zrangebylex: "Entries between two members, of equal scores";
     "zrangebyscore" -4 FIRST READ, SortedSet "1.0.5" range::zrangebyscore: "Entries between two scores";
+    "zrangestore" -5 PAIR WRITE, SortedSet "6.2.0" store::zrangestore: "As ZRANGE, and its entries replace all that a board has";
     "zrank" -3 FIRST READ, SortedSet "2.0.0" range::zrank: "A member's index from the least score up";
     "zrem" -3 FIRST WRITE, SortedSet "1.2.0" add::zrem: "Removes members";
     "zremrangebylex" 4 FIRST WRITE, SortedSet "2.8.9" take::zremrangebylex: "Removes entries between two members, of equal scores";
@@ -224,6 +232,7 @@ pub const COMMANDS: &[Spec] = commands! {
     "zscan" -3 FIRST READ, SortedSet "2.8.0" range::zscan: "Entries whose members match a pattern, in parts";
     "zscore" 3 FIRST READ, SortedSet "1.2.0" range::zscore: "A member's score";
     "zunion" -3 COUNTED READ, SortedSet "6.2.0" combine::zunion: "Members of any of several boards, with sums of their scores";
+    "zunionstore" -4 FIRST_AND_COUNTED WRITE, SortedSet "2.0.0" store::zunionstore: "As ZUNION, and the result replaces all that a board has";
 };
 
 /// Longer than every name.
@@ -301,6 +310,9 @@ pub mod tests {
         assert_eq!(keys("ZMPOP 2 a b MIN"), "a,b");
         assert_eq!(keys("ZMPOP 9 a b MIN"), "");
         assert_eq!(keys("ZMPOP x a b MIN"), "");
+        assert_eq!(keys("ZUNIONSTORE to 2 a b AGGREGATE MAX"), "to,a,b");
+        assert_eq!(keys("ZUNIONSTORE to 3 a b"), "");
+        assert_eq!(keys("ZRANGESTORE to a 0 1"), "to,a");
     }
 
     #[test]

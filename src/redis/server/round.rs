@@ -6,8 +6,8 @@ use std::time::Instant;
 
 use crate::job::Presence;
 use crate::redis::boards::{
-    BoardKey, answer_combined, answer_keyspace, answer_read, answer_taking, count_unsent, define, jobs_of,
-    made_definition,
+    BoardKey, answer_combined, answer_keyspace, answer_read, answer_storing, answer_taking, count_unsent,
+    define, jobs_of, made_definition,
 };
 use crate::redis::commands::{
     Command, Connection, Keyspace, Needs, Spec, TransactionStep, Write, find, is_of_redis, why_absent,
@@ -272,6 +272,16 @@ impl<'r, 'c> Round<'r, 'c> {
                 session.note_written(written);
                 answered?;
             }
+            Command::Store(storing) => {
+                let mut written = session.written.clone();
+                let asking = session.asking(service, allowed, &**stream, unsent);
+                let by = (&service.operations, allowed.grant());
+                let answered = answer_storing(by, &asking, &storing, (&mut written, replies)).await;
+                session.note_written(written);
+                if let Some(unheard) = answered? {
+                    session.note_unheard(unheard);
+                }
+            }
             Command::Keyspace(command) => {
                 let mut written = AsOf::default();
                 let asking = session.asking(service, allowed, &**stream, unsent);
@@ -376,7 +386,7 @@ fn changes(command: &Command<'_>) -> bool {
                 | Connection::ConfigGet(_)
                 | Connection::Help(_)
         ),
-        Command::Write(..) | Command::Take(_) | Command::Transaction(_) => true,
+        Command::Write(..) | Command::Take(_) | Command::Store(_) | Command::Transaction(_) => true,
     }
 }
 

@@ -132,7 +132,7 @@ impl Batch<'_> {
             // What the step being filled has is of the messages before.
             self.close_step();
             self.expire_each(&due, applied);
-            self.close_expired_step();
+            self.close_step_ahead();
             due = next;
         }
     }

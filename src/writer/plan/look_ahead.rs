@@ -93,6 +93,7 @@ pub(super) fn only_job(message: &Message) -> Option<&Job> {
         Payload::Define { .. }
         | Payload::Drop { .. }
         | Payload::Trim { .. }
+        | Payload::Store(_)
         | Payload::Erase { .. }
         | Payload::Unpark { .. }
         | Payload::Tick => None,

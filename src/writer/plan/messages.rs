@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::state::{Applied, Step, StepPart, StepPlace};
 use crate::writer::outcome::OutcomeDetail;
 use crate::writer::plan::parked::UnparkedJobs;
-use crate::writer::plan::{Batch, PlannedStep, ToldMessage};
+use crate::writer::plan::{Batch, PlannedJob, PlannedStep, ToldMessage};
 use crate::writer::source::{Message, OutcomeSender, Payload};
 
 /// A step of messages that no client waits for is closed once it has so many jobs. To apply 64 jobs takes
@@ -52,7 +52,7 @@ impl Batch<'_> {
                 self.close_partial_step(&mut unparked);
                 let step = self.take_step(applied);
                 let jobs = planned;
-                self.steps.push(PlannedStep::Answered { step, due, jobs, unparked, removed: 0, answer });
+                self.steps.push(PlannedStep::Answered { step, due, jobs, unparked, entries: 0, answer });
             }
             (Payload::Jobs(jobs), None) => {
                 self.begin_with_what_is_due(job_applied);
@@ -111,13 +111,33 @@ impl Batch<'_> {
                 let removed = self.trim(board, *incarnation, point, members, job_applied);
                 self.end_command(UnparkedJobs::default(), removed, applied, answer);
             }
+            (Payload::Store(order), answer) => {
+                // What it changes is applied in many steps, and none is of a message before.
+                self.close_step();
+                self.begin_with_what_is_due(job_applied);
+                let (entries, rejected) = match self.store(order, job_applied) {
+                    Ok(entries) => (entries, Vec::new()),
+                    Err(reject) => (0, vec![PlannedJob::Rejected(reject)]),
+                };
+                self.end_answered_command((rejected, entries), UnparkedJobs::default(), applied, answer);
+            }
         }
     }
 
     fn end_command(
         &mut self,
         unparked: UnparkedJobs,
-        removed: u64,
+        entries: u64,
+        applied: Applied,
+        answer: Option<OutcomeSender>,
+    ) {
+        self.end_answered_command((Vec::new(), entries), unparked, applied, answer);
+    }
+
+    fn end_answered_command(
+        &mut self,
+        (jobs, entries): (Vec<PlannedJob>, u64),
+        unparked: UnparkedJobs,
         applied: Applied,
         answer: Option<OutcomeSender>,
     ) {
@@ -127,8 +147,8 @@ impl Batch<'_> {
             // What it did is in a step before.
             let (step, due) =
                 (Step { applied, time: self.known_time(), ..Step::default() }, StepPart::default());
-            let (jobs, unparked) = (Vec::new(), Vec::new());
-            self.steps.push(PlannedStep::Answered { step, due, jobs, unparked, removed, answer });
+            let unparked = Vec::new();
+            self.steps.push(PlannedStep::Answered { step, due, jobs, unparked, entries, answer });
         }
     }
 
@@ -179,9 +199,10 @@ impl Batch<'_> {
         self.due_cost += expired + DROP_COST * (self.instances_dropped - dropped);
     }
 
-    /// Closes a step of nothing but expired entries. Readers are shown the message before until the one that
-    /// brings their time is applied, and nothing of these boards meanwhile.
-    pub(super) fn close_expired_step(&mut self) {
+    /// Closes a step of a message that has more: of nothing but expired entries, or of what a result
+    /// replaces. Readers are shown the message before until all of it is applied, and nothing of these boards
+    /// meanwhile.
+    pub(super) fn close_step_ahead(&mut self) {
         let step = Step { is_ahead: true, ..self.take_step(self.last_message) };
         self.steps.push(PlannedStep::Bulk { step, told: Vec::new() });
     }

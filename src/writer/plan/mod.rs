@@ -28,7 +28,7 @@
 //! - [`awaited`]: jobs whose outcomes clients wait for
 //! - [`plain`]: the commonest jobs, by a shorter way
 //! - [`work`]: how much the jobs of a message may do
-//! - [`trim`]: which entries a trim removes
+//! - [`trim`]: which entries a trim removes; [`store`]: by which ones a result replaces all of a board
 //! - [`expiry`]: the entries that expire
 //! - [`windows`]: the instances that a job changes, and those whose time is over
 //! - [`early`]: the instances that jobs have entered and that have not begun
@@ -58,6 +58,7 @@ mod parked;
 mod plain;
 mod profiles;
 mod read_only;
+mod store;
 mod top_k;
 mod trim;
 mod windows;

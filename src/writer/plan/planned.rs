@@ -94,8 +94,8 @@ pub enum PlannedStep {
         jobs: Vec<PlannedJob>,
         /// Jobs that the message unparked, after its own.
         unparked: Vec<PlannedUnparked>,
-        /// Number of entries that the message removed as a trim.
-        removed: u64,
+        /// Of a trim: how many entries the message removed. Of a result that it stored: how many that has.
+        entries: u64,
         answer: OutcomeSender,
     },
 }

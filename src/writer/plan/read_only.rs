@@ -16,11 +16,19 @@ impl Batch<'_> {
         if !self.may_be_read_only || self.replaying_parked {
             return Ok(());
         }
-        self.check_decided(&BoardName::service(), "the service")?;
+        self.check_service_writable()?;
         if job.op.is_some_and(Op::is_ban) {
             return Ok(());
         }
-        job.boards().try_for_each(|board| self.check_decided(board, &format!("the board {board}")))
+        job.boards().try_for_each(|board| self.check_board_writable(board))
+    }
+
+    pub(super) fn check_service_writable(&self) -> Result<(), Reject> {
+        self.check_decided(&BoardName::service(), "the service")
+    }
+
+    pub(super) fn check_board_writable(&self, board: &BoardName) -> Result<(), Reject> {
+        self.check_decided(board, &format!("the board {board}"))
     }
 
     fn check_decided(&self, name: &BoardName, told: &str) -> Result<(), Reject> {

@@ -308,7 +308,7 @@ impl Harness {
         self.answers.drain(..).for_each(Answers::send);
         for (mut answered, expected) in self.asked.drain(..) {
             let outcome = answered.try_recv().expect("it was answered").expect("it was committed");
-            assert_eq!(outcome.removed, expected.removed);
+            assert_eq!(outcome.entries, expected.removed);
             self.told_changes.extend(outcome.jobs.iter().filter_map(changes));
             let told: Told = outcome.jobs.into_iter().map(told).collect();
             if expected.only_changed {

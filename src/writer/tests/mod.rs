@@ -33,6 +33,7 @@ mod rejects;
 mod reopened;
 mod replayed;
 mod staged_files;
+mod stored;
 mod time_leaps;
 mod times;
 mod top_k;

@@ -125,6 +125,7 @@ pub fn copy_of(payload: &Payload) -> Payload {
             point: point.clone(),
             members: members.clone(),
         },
+        Payload::Store(order) => Payload::Store(order.clone()),
         Payload::Erase { members } => Payload::Erase { members: members.clone() },
         Payload::Unpark { jobs } => Payload::Unpark { jobs: *jobs },
         Payload::Tick => Payload::Tick,

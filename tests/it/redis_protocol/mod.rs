@@ -2,6 +2,7 @@
 //!
 //! - `same_as_redis`: random commands have the same replies as in a real redis-server
 //! - `take`: entries that are taken by their place, each once
+//! - `store`: what boards make together, stored on one of them
 //! - `boards`: what keys are as boards, and what HTTP shows of them
 //! - `expiry`: when boards end, with the same replies as in a real redis-server
 //! - `tokens`: what tokens allow, for every command
@@ -16,6 +17,7 @@ mod expiry;
 mod frames;
 mod limits;
 mod same_as_redis;
+mod store;
 mod take;
 mod tls;
 mod tokens;

@@ -19,7 +19,7 @@ const BOUNDS: [&str; 10] = ["-inf", "+inf", "0", "(0", "1", "(2.5", "-10", "(100
 const IDS: [&str; 8] = ["-", "+", "[a", "(a", "[b", "[p1", "(zz", "[日本"];
 
 /// What both refuse, in the same words.
-const MISTAKES: [&[&str]; 16] = [
+const MISTAKES: [&[&str]; 19] = [
     &["ZADD", "arena", "x", "a"],
     &["ZADD", "arena", "1"],
     &["ZADD", "arena", "NX", "XX", "1", "a"],
@@ -34,6 +34,9 @@ const MISTAKES: [&[&str]; 16] = [
     &["ZUNION", "3", "arena", "kills"],
     &["ZINTER", "1", "arena", "WEIGHTS", "x"],
     &["ZDIFF", "1", "arena", "AGGREGATE", "MAX"],
+    &["ZINTERSTORE", "arena", "2", "kills"],
+    &["ZDIFFSTORE", "arena", "1", "kills", "WITHSCORES"],
+    &["ZRANGESTORE", "arena", "kills", "0", "1", "WITHSCORES"],
     &["SELECT", "99"],
     &["PING", "a b"],
 ];
@@ -43,7 +46,7 @@ fn command(random: &mut Random) -> Vec<String> {
     let key = *random.pick(&KEYS);
     let mut words: Vec<&str> = Vec::new();
     let count = 1 + random.index(3);
-    match random.below(29) {
+    match random.below(32) {
         0..=4 => {
             words.extend(["ZADD", key]);
             words.extend(*random.pick(&[
@@ -105,6 +108,7 @@ fn command(random: &mut Random) -> Vec<String> {
             }
         }
         27 | 28 => words.extend(combination(random, key)),
+        29..=31 => words.extend(stored(random, key)),
         20 => words.extend([*random.pick(&["EXISTS", "TYPE"]), key]),
         24 => {
             words.extend([*random.pick(&["ZPOPMIN", "ZPOPMAX"]), key]);
@@ -137,6 +141,31 @@ fn combination(random: &mut Random, key: &'static str) -> Vec<&'static str> {
     }
     if random.below(2) == 0 {
         words.push("WITHSCORES");
+    }
+    words
+}
+
+/// What is stored on a board, of `key` and others. What doubles a board's own scores would end in numbers
+/// that versions of Redis print with other digits.
+fn stored(random: &mut Random, key: &'static str) -> Vec<&'static str> {
+    let (to, other) = (*random.pick(&KEYS), *random.pick(&KEYS));
+    if random.below(4) == 0 {
+        let bounds = [*random.pick(&BOUNDS), *random.pick(&BOUNDS)];
+        let by_score = ["ZRANGESTORE", to, key, bounds[0], bounds[1], "BYSCORE", "LIMIT", "1", "3"];
+        let by_index = ["ZRANGESTORE", to, key, *random.pick(&["0", "1", "-3"]), *random.pick(&["2", "-1"])];
+        let mut words =
+            if random.below(2) == 0 { by_index.to_vec() } else { by_score[..*random.pick(&[6, 9])].to_vec() };
+        words.extend((random.below(2) == 0).then_some("REV"));
+        return words;
+    }
+    let name = *random.pick(&["ZUNIONSTORE", "ZINTERSTORE", "ZDIFFSTORE"]);
+    let mut words = random.pick(&[&[name, to, "1", key][..], &[name, to, "2", key, other]]).to_vec();
+    if name != "ZDIFFSTORE" {
+        let weight = ["1", "1", "-1"];
+        if words.len() == 5 && random.below(2) == 0 {
+            words.extend(["weights", *random.pick(&weight), *random.pick(&weight)]);
+        }
+        words.extend(["AGGREGATE", *random.pick(&["MIN", "MAX"])]);
     }
     words
 }

@@ -81,7 +81,7 @@ fn tokens_are_passwords_whose_scopes_and_prefixes_hold_for_every_command() {
         }
         tried += 1;
         let mut keys = vec!["us-arena"];
-        if *last < 0 {
+        if *last < 0 || last > first {
             keys.insert(0, "eu-arena");
         }
         let words = words_of(&name, *arity, &keys);
@@ -97,10 +97,13 @@ fn tokens_are_passwords_whose_scopes_and_prefixes_hold_for_every_command() {
     }
     assert!(tried > 15, "{tried}");
     // Of these, `COMMAND` does not say where the keys are.
-    for words in
-        [["ZMPOP", "2", "eu-arena", "us-arena", "MIN"], ["ZMPOP", "2", "us-arena", "eu-arena", "MAX"]]
-    {
-        let said = ask(&mut writer, &words);
+    for words in [
+        &["ZMPOP", "2", "eu-arena", "us-arena", "MIN"][..],
+        &["ZMPOP", "2", "us-arena", "eu-arena", "MAX"],
+        &["ZUNIONSTORE", "eu-arena", "2", "eu-arena", "us-arena"],
+        &["ZRANGESTORE", "us-arena", "eu-arena", "0", "1"],
+    ] {
+        let said = ask(&mut writer, words);
         assert!(said.contains("No permissions to access a key"), "{words:?}: {said}");
     }
     assert_eq!(ask(&mut owner, &["ZSCORE", "us-arena", "a"]), r#""1""#);
@@ -120,7 +123,8 @@ fn words_of(name: &str, arity: i64, keys: &[&str]) -> Vec<String> {
         "zrangebylex" | "zrevrangebylex" | "zlexcount" | "zremrangebylex" => &["-", "+"],
         "zremrangebyrank" | "zremrangebyscore" => &["5", "7"],
         _ if name.starts_with("zr") && arity == -4 => &["0", "1"],
-        "zcount" => &["0", "1"],
+        "zcount" | "zrangestore" => &["0", "1"],
+        "zunionstore" | "zinterstore" | "zdiffstore" => &["1", "eu-arena"],
         "zscan" => &["0"],
         "expire" | "pexpire" | "expireat" | "pexpireat" => &["4102444800"],
         _ if arity.abs() == 3 => &["a"],

@@ -2,12 +2,11 @@
 
 use bincode::{BorrowDecode, Decode, Encode};
 
-use crate::board::{KeyType, Order};
+use crate::board::{Aggregate, Combination, KeyType, Order};
 use crate::cluster::questions::wire::counterparts::{LifeOnShardWire, LifeWire};
 use crate::cluster::questions::wire::{Undecodable, undecodable};
 use crate::query::question::{
-    Aggregate, Combination, CombineQuestion, CombineReply, Combined, CombinedCounts, CombinedKey,
-    NotCombined, Ranking,
+    CombineQuestion, CombineReply, Combined, CombinedCounts, CombinedKey, NotCombined, Ranking,
 };
 use crate::types::{Double, MemberId, Number};
 

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use proptest::prelude::*;
 
 use super::*;
-use crate::board::{KeyType, Order};
+use crate::board::{Aggregate, Combination, KeyType, Order};
 use crate::job::RejectCode;
 use crate::query::question::{
-    Aggregate, BoardCounts, BoardLife, BoardsOfMember, Combination, CombineQuestion, CombineReply, Combined,
-    CombinedCounts, CombinedKey, Counted, EntryMetadata, EntryProfile, FoundMember, HiddenQuestion,
-    HiddenReply, KeyCounts, LifeOnShard, Mark, MovementReply, NotCombined, Question, Ranking,
-    RejectsQuestion, RejectsReply, Reply, RunQuestion, RunReply, RunStart, ShardEntry, ShardReply, SortKey,
-    Splitter, SplittersQuestion, SplittersReply,
+    BoardCounts, BoardLife, BoardsOfMember, CombineQuestion, CombineReply, Combined, CombinedCounts,
+    CombinedKey, Counted, EntryMetadata, EntryProfile, FoundMember, HiddenQuestion, HiddenReply, KeyCounts,
+    LifeOnShard, Mark, MovementReply, NotCombined, Question, Ranking, RejectsQuestion, RejectsReply, Reply,
+    RunQuestion, RunReply, RunStart, ShardEntry, ShardReply, SortKey, Splitter, SplittersQuestion,
+    SplittersReply,
 };
 use crate::query::{InstanceAsked, WindowChoice};
 use crate::state::{Ban, Incarnation};

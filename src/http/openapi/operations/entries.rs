@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::board::{COMBINED_ENTRIES_MAX, COMBINED_LOOKUPS_MAX};
 use crate::http::openapi::doc::Doc;
 use crate::http::openapi::operations::kinds::{read, read_board, read_table};
 use crate::http::openapi::parameters::{
@@ -15,7 +16,6 @@ use crate::http::resources::live::{
     HEARTBEAT, LIVE_MEMBERS_MAX, LIVE_RATE, LIVE_RATE_MAX, LIVE_TOP, LIVE_TOP_MAX,
 };
 use crate::http::resources::members::NEIGHBOURS_MAX;
-use crate::query::question::{COMBINED_ENTRIES_MAX, COMBINED_LOOKUPS_MAX};
 
 const ENTRIES: &str = "Entries";
 const LISTS: &str = "Lists";

@@ -125,6 +125,7 @@ impl BoardsStream {
             Control::Command(
                 Payload::Jobs(_)
                 | Payload::Trim { .. }
+                | Payload::Store(_)
                 | Payload::Erase { .. }
                 | Payload::Unpark { .. }
                 | Payload::Tick,
