@@ -1,8 +1,8 @@
 //! What boards make together, stored on one of them: a command to each shard, which makes its part by itself
 //! at the command's place in its log.
 //!
-//! Knows: how much a shard does for one, and that all of them are looked at before any is told. Must not know:
-//! what a front end calls it.
+//! Knows: how much a shard does for one, and that all are looked at before any is told. Must not know: what a
+//! front end calls it.
 
 use std::time::Duration;
 

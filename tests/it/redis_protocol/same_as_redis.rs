@@ -161,7 +161,8 @@ fn stored(random: &mut Random, key: &'static str) -> Vec<&'static str> {
     let name = *random.pick(&["ZUNIONSTORE", "ZINTERSTORE", "ZDIFFSTORE"]);
     let mut words = random.pick(&[&[name, to, "1", key][..], &[name, to, "2", key, other]]).to_vec();
     if name != "ZDIFFSTORE" {
-        let weight = ["1", "1", "-1"];
+        // Those below 0 would make -0, which is 0 here.
+        let weight = ["1", "1", "2"];
         if words.len() == 5 && random.below(2) == 0 {
             words.extend(["weights", *random.pick(&weight), *random.pick(&weight)]);
         }
