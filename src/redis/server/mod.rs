@@ -8,9 +8,11 @@
 //!   `flow`: whether a connection goes on
 //! - `session`: who the client is, and what it has written; `transaction`: the commands between `MULTI` and
 //!   `EXEC`; `clients`: all connections
-//! - `answers`, `info`: commands about the connection and the service; `figures`: what is counted
+//! - `answers`, `info`: commands about the connection and the service; `audit`: whose token took something
+//!   away; `figures`: what is counted
 
 mod answers;
+mod audit;
 mod client_stream;
 mod clients;
 mod connection;

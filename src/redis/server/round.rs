@@ -15,6 +15,7 @@ use crate::redis::commands::{
 use crate::redis::frames::{Arguments, Mark, ProtocolError};
 use crate::redis::refused::Refused;
 use crate::redis::server::answers::answer;
+use crate::redis::server::audit::Audited;
 use crate::redis::server::figures::Figures;
 use crate::redis::server::flow::Flow;
 use crate::redis::server::incoming::Incoming;
@@ -85,7 +86,7 @@ impl<'r, 'c> Round<'r, 'c> {
             }
             Err(refused) => self.refuse((spec.name, began), refused),
             Ok(Command::Transaction(step)) => self.step(step, (spec.name, began)).await,
-            Ok(command) => return self.perform((spec.name, began), command).await,
+            Ok(command) => return self.perform((spec.name, began), command, arguments).await,
         }
         Flow::Continue
     }
@@ -172,7 +173,7 @@ impl<'r, 'c> Round<'r, 'c> {
         let began = Instant::now();
         let Some(spec) = find(arguments.get(0).unwrap_or_default()) else { return Flow::Continue };
         match self.judge(spec, arguments) {
-            Ok(command) => self.perform((spec.name, began), command).await,
+            Ok(command) => self.perform((spec.name, began), command, arguments).await,
             Err(refused) => {
                 self.refuse((spec.name, began), refused);
                 Flow::Continue
@@ -180,9 +181,18 @@ impl<'r, 'c> Round<'r, 'c> {
         }
     }
 
-    async fn perform(&mut self, (name, began): (&'static str, Instant), command: Command<'_>) -> Flow {
+    async fn perform(
+        &mut self,
+        (name, began): (&'static str, Instant),
+        command: Command<'_>,
+        arguments: Arguments<'_>,
+    ) -> Flow {
+        let audited = Audited::of((&*self.session, &self.allowed), (name, &command), arguments);
+        let note = |outcome: Result<(), &Refused>| audited.into_iter().for_each(|one| one.finish(outcome));
         if let Command::Write(key, write) = &command {
-            if let Err(refused) = self.gather((name, began), key, write).await {
+            let gathered = self.gather((name, began), key, write).await;
+            note(gathered.as_ref().copied());
+            if let Err(refused) = gathered {
                 self.refuse((name, began), refused);
             }
             if self.pending.is_full() {
@@ -200,6 +210,7 @@ impl<'r, 'c> Round<'r, 'c> {
             },
             Err(refused) => Err(refused),
         };
+        note(answered.as_ref().map(|_| ()));
         match answered {
             Ok(flow) => {
                 self.service.figures.note(name, began.elapsed(), false);

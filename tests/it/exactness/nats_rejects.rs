@@ -336,3 +336,72 @@ fn rejects_of_jobs_that_were_sent_to_another_shard_are_erased_too() {
         assert!(is_erased(node, &bystander), "{}", text(node));
     }
 }
+
+/// Each job could be rejected for a reason that is told and for others, which come later in the order of
+/// `docs/wire.md`.
+#[test]
+fn of_several_reasons_the_first_in_the_documented_order_is_told() {
+    let nats = Nats::start();
+    let node = Node::with_nats(&nats).shards(SHARDS).flags(&["--no-auto-create"]).start();
+    let client = node.client();
+    let bounded = json!({ "keys": [{ "name": "score", "min": 0, "max": 10 }] });
+    let daily = json!({ "keys": bounded["keys"], "windows": ["day"] });
+    for (board, definition) in [
+        ("arena", &bounded),
+        ("closed", &bounded),
+        ("daily", &daily),
+        ("a-top", &json!({ "kind": "top_k", "capacity": 10 })),
+    ] {
+        let (status, answer) = client.put(&format!("/v1/boards/{board}"), definition);
+        assert_eq!(status, 201, "{board}: {answer}");
+    }
+    let read_only = json!({ "board": "closed", "readonly": true, "reason": "the season is over" });
+    let (status, answer) = client.post("/v1/readonly", &read_only);
+    assert_eq!(status, 200, "{answer}");
+    let of_shard = |shard: u16| {
+        let mut members = (0..50).map(|number| format!("m{number}"));
+        let home = |member: &String| shard_of(&MemberId::new(member.as_str()).expect("a good id"), SHARDS).0;
+        members.find(|member| home(member) == shard).expect("one of fifty")
+    };
+    let (member, stranger) = (of_shard(0), of_shard(1));
+    let (late, early) = ("2999-01-01T00:00:00Z", "2001-01-01T00:00:00Z");
+    let first = nats.publish(
+        SUBJECT,
+        json!({ "board": "arena", "member": member, "score": 1, "version": 5 }).to_string(),
+    );
+    let jobs = [
+        ("malformed", json!({ "board": "none", "member": stranger, "score": 1, "at": late, "op": "double" })),
+        ("wrong_shard", json!({ "board": "closed", "member": stranger, "score": 1, "at": late })),
+        ("future_time", json!({ "board": "closed", "member": member, "score": [1, 2], "at": late })),
+        ("future_time", json!({ "board": "none", "member": member, "score": 1, "at": late })),
+        ("read_only", json!({ "board": "closed", "member": member, "score": [1, 2] })),
+        ("read_only", json!({ "scores": { "closed": 1, "none": 1 }, "member": member })),
+        ("unknown_board", json!({ "scores": { "a-top": -1, "none": 1 }, "member": member })),
+        ("bad_score", json!({ "scores": { "a-top": -1, "arena": 1 }, "member": member, "version": 4 })),
+        ("stale_version", json!({ "board": "arena", "member": member, "score": [1, 2], "version": 4 })),
+        ("stale_version", json!({ "board": "arena", "member": member, "score": 11, "version": 4 })),
+        ("closed_window", json!({ "board": "daily", "member": member, "score": [1, 2], "at": early })),
+        ("bad_score", json!({ "scores": { "arena": [11, 2], "daily": 11 }, "member": member })),
+        ("out_of_range", json!({ "scores": { "arena": 11, "daily": [1, 2] }, "member": member })),
+    ];
+    let sequences: Vec<u64> = jobs.iter().map(|(_, job)| nats.publish(SUBJECT, job.to_string())).collect();
+    let last = sequences.last().copied().unwrap_or(first);
+    wait_until("all are applied", || shard_status(&client, 0)["applied_sequence"].as_u64() >= Some(last));
+    let (status, answer) = client.get("/v1/rejects?limit=100");
+    assert_eq!(status, 200, "{answer}");
+    let told: BTreeMap<u64, String> = answer["rejects"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|reject| {
+            (
+                reject["sequence"].as_u64().expect("a number"),
+                reject["reason"].as_str().unwrap_or_default().to_owned(),
+            )
+        })
+        .collect();
+    for (sequence, (code, job)) in sequences.iter().zip(&jobs) {
+        assert_eq!(told.get(sequence).map(String::as_str), Some(*code), "{job}: {answer}");
+    }
+    assert_eq!(told.len(), jobs.len());
+}

@@ -116,6 +116,57 @@ fn tokens_are_passwords_whose_scopes_and_prefixes_hold_for_every_command() {
     });
 }
 
+#[test]
+fn what_is_taken_away_is_in_the_audit_log_with_whose_token_it_was() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let (writer, write_lines) = new_token(&["--scope", "write", "--name", "game", "--board-prefix", "eu-"]);
+    let (owner, admin_lines) = new_token(&["--scope", "admin", "--name", "ops"]);
+    let file = folder.path().join("tokens.toml");
+    fs::write(&file, [write_lines, admin_lines].concat()).expect("it can be written");
+    let flags = ["--tokens", file.to_str().expect("UTF-8")];
+    let node = listening_in(folder.path(), Node::flags(&flags)).start();
+    let with = |secret: &str| {
+        let mut connection = connect(&socket_in(folder.path()));
+        assert_eq!(ask(&mut connection, &["AUTH", secret]), "OK");
+        connection
+    };
+    let (mut writer, mut owner) = (with(&writer), with(&owner));
+    assert_eq!(ask(&mut writer, &["ZADD", "eu-a", "1", "a", "2", "b", "3", "c", "4", "d\n", "5", "e"]), "5");
+    assert_eq!(ask(&mut writer, &["ZRANGE", "eu-a", "0", "0"]), r#"["a"]"#);
+    assert!(ask(&mut writer, &["ZREM", "us-a", "refused"]).contains("No permissions"));
+    assert!(ask(&mut writer, &["DEL", "eu-a"]).contains("needs a token of the scope admin"));
+    assert_eq!(ask(&mut writer, &["ZREM", "eu-a", "a", "d\n"]), "2");
+    assert_eq!(ask(&mut writer, &["ZPOPMIN", "eu-a"]), r#"["b" "2"]"#);
+    assert_eq!(ask(&mut writer, &["ZREMRANGEBYRANK", "eu-a", "0", "0"]), "1");
+    assert_eq!(ask(&mut writer, &["ZUNIONSTORE", "eu-b", "1", "eu-a"]), "1");
+    for words in [&["MULTI"][..], &["ZREM", "eu-b", "e"], &["EXEC"]] {
+        ask(&mut writer, words);
+    }
+    assert_eq!(ask(&mut owner, &["EXPIRE", "eu-a", "100000"]), "1");
+    assert_eq!(ask(&mut owner, &["DEL", "eu-a"]), "1");
+    let log = || node.log().replace("\\\"", "\"");
+    let client = format!("{}:0", socket_in(folder.path()).display());
+    let of = |token: &str, command: &str, arguments: &str| {
+        format!("token=\"{token}\" client=\"{client}\" command=\"{command}\" arguments=\"{arguments}\"")
+    };
+    crate::support::nats::wait_until("the last is in the log", || {
+        log().contains(&of("ops", "del", "\"eu-a\""))
+    });
+    let log = log();
+    for line in [
+        of("game", "zrem", "\"eu-a\" \"a\" \"d\\\\n\""),
+        of("game", "zpopmin", "\"eu-a\""),
+        of("game", "zremrangebyrank", "\"eu-a\" \"0\" \"0\""),
+        of("game", "zunionstore", "\"eu-b\" \"1\" \"eu-a\""),
+        of("game", "zrem", "\"eu-b\" \"e\""),
+        of("ops", "expire", "\"eu-a\" \"100000\""),
+    ] {
+        assert!(log.contains(&line), "{line} in {log}");
+    }
+    let lines = log.matches("takes entries or a board away was sent").count();
+    assert_eq!(lines, 7, "what was refused, and what takes nothing away, is not: {log}");
+}
+
 /// A good command of a name and keys.
 fn words_of(name: &str, arity: i64, keys: &[&str]) -> Vec<String> {
     let more: &[&str] = match name {
