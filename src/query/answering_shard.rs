@@ -60,8 +60,8 @@ pub enum NotAnswered {
     NotYetApplied { applied: Sequence, least: Sequence },
     #[error("the sequence {0} is of another history of the shard, which was set back since")]
     OtherHistory(Sequence),
-    #[error("the shard's data are lost on this node, and it has no copy yet")]
-    Lost,
+    #[error("this node is still being filled with the shard's data")]
+    Unfilled,
     #[error("the node is shutting down")]
     Ending,
     #[error(transparent)]
@@ -89,8 +89,8 @@ impl AnsweringShard {
     /// When the question asks for too much, or the shard has not applied that in time.
     pub async fn answer(&self, question: &Question<'_>, terms: AskTerms) -> Result<ShardReply, NotAnswered> {
         question::check(question)?;
-        if self.health.get(|health| health.is_lost) {
-            return Err(NotAnswered::Lost);
+        if self.health.get(|health| health.is_unfilled) {
+            return Err(NotAnswered::Unfilled);
         }
         self.wait_for(Some(question), terms).await?;
         if let Question::Rejects(wanted) = question {

@@ -42,7 +42,7 @@ impl ShardClient for LocalShards {
                 NotAnswered::NotYetApplied { .. } => NoReply::NotYetApplied(shard),
                 NotAnswered::OtherHistory(_) => NoReply::OtherHistory(shard),
                 NotAnswered::Invalid(_)
-                | NotAnswered::Lost
+                | NotAnswered::Unfilled
                 | NotAnswered::Ending
                 | NotAnswered::TooBusy(_)
                 | NotAnswered::Unreadable(_) => NoReply::unavailable(shard, why.to_string()),

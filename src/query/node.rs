@@ -4,6 +4,7 @@
 //! writes go through `queue::publisher`.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::message_clock::MessageClock;
 use crate::query::answering_shard::ShardHandle;
@@ -26,6 +27,8 @@ pub struct Node {
     /// Whether the shards may lack what came while this process did not run, or was cut off; see
     /// [`Node::asking_whether_behind`].
     may_be_behind: Option<Box<dyn Fn() -> bool + Send + Sync>>,
+    /// Whether all shards in memory were found to be filled. None of them is emptied again.
+    were_filled: AtomicBool,
     /// What messages are stamped by.
     pub clock: Arc<MessageClock>,
 }
@@ -48,7 +51,15 @@ impl Node {
     pub fn in_memory(shards: Vec<ShardHandle>) -> Self {
         let shard_count = u16::try_from(shards.len()).expect("shards are numbered by 16 bits");
         let one_by_one = Arc::new(LocalShards::new(&shards, shard_count));
-        Self { shards, remote: None, one_by_one, shard_count, may_be_behind: None, clock: Arc::default() }
+        Self {
+            shards,
+            remote: None,
+            one_by_one,
+            shard_count,
+            may_be_behind: None,
+            were_filled: AtomicBool::new(false),
+            clock: Arc::default(),
+        }
     }
 
     /// A node that has some of the shards in memory.
@@ -64,6 +75,7 @@ impl Node {
             one_by_one,
             shard_count,
             may_be_behind: None,
+            were_filled: AtomicBool::new(false),
             clock: Arc::default(),
         }
     }
@@ -109,6 +121,17 @@ impl Node {
     pub fn is_stale(&self) -> bool {
         !self.shards.iter().all(|shard| shard.health.is_live())
             || self.may_be_behind.as_ref().is_some_and(|may_be_behind| may_be_behind())
+    }
+
+    /// The shards in memory that are still being filled, so that nothing is answered from them.
+    pub fn unfilled(&self) -> Vec<ShardId> {
+        if self.were_filled.load(Ordering::Acquire) {
+            return Vec::new();
+        }
+        let unfilled = self.shards.iter().filter(|shard| shard.health.get(|health| health.is_unfilled));
+        let unfilled: Vec<_> = unfilled.map(|shard| shard.id).collect();
+        self.were_filled.store(unfilled.is_empty(), Ordering::Release);
+        unfilled
     }
 
     /// The latest time of the shards in memory.

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use crate::board::Definition;
 use crate::query::answer::Listed;
+use crate::query::answering_shard::NotAnswered;
 use crate::query::board_view::{BoardView, run_in_memory};
 use crate::query::entries::{ConsistentAnswer, VisitEntries};
 use crate::query::instance::{InstanceAsked, NoMovement, UnknownWindow};
@@ -223,6 +224,11 @@ pub async fn read<R: ShardsRead>(
         if !matches!(found, Err(ReadError::KeptChanging(_))) {
             return found.map(|reply| ReadReply { is_stale: reply.is_stale || node.is_stale(), ..reply });
         }
+    }
+    let unfilled = node.unfilled();
+    if !unfilled.is_empty() {
+        let of = |shard| ShardUnavailable { shard, reason: NotAnswered::Unfilled.to_string() };
+        return Err(ReadError::Unavailable(unfilled.into_iter().map(of).collect()));
     }
     let answer = loop {
         match read_at_messages(node, registry, read) {

@@ -216,7 +216,10 @@ impl NatsStreams {
                 .map_err(|error| ServiceError::Shard { shard: shard.id, error })?;
             let (publisher, source, stream) = nats.shard(&start)?;
             stream.copies.set_lost(shard.is_lost.then(|| LOST.to_owned()));
-            shard.health.set(|health| health.is_lost = shard.is_lost);
+            shard.health.set(|health| {
+                health.is_lost = shard.is_lost;
+                health.is_unfilled = shard.is_lost || applied == Sequence(0);
+            });
             task_ends.push((publisher.clone(), stream));
             queue_ends.insert(shard.id, (publisher, source));
             // A shard that has lost its data had a stream: a new one would only hide that it is gone.

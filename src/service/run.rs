@@ -466,7 +466,9 @@ async fn all_live(node: &Node, catch_up_timeout: Duration) {
         }
     }
     // All shards are live, and are found to be level in a moment.
-    while node.is_stale() && node.shards.iter().all(|shard| shard.health.is_live()) {
+    while (node.is_stale() || !node.unfilled().is_empty())
+        && node.shards.iter().all(|shard| shard.health.is_live())
+    {
         if tokio::time::Instant::now() >= deadline {
             return;
         }

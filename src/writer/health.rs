@@ -69,8 +69,12 @@ pub struct Diverged {
 #[derive(Debug, Default)]
 pub struct HealthFacts {
     pub state: ShardState,
-    /// The shard's data are lost: what is in memory is empty, and nothing is answered from it.
+    /// The shard's data are lost: only a copy of another node's data fills it.
     pub is_lost: bool,
+    /// The start found nothing of the shard's data, and neither has a copy come nor was the end of the queue
+    /// reached since: nothing is answered from what is in memory. An answer of before everything would say
+    /// that nobody is there.
+    pub is_unfilled: bool,
     /// Jobs rejected since the shard was created.
     pub jobs_rejected: u64,
     /// Jobs that wait for the definition of a board.

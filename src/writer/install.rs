@@ -94,7 +94,7 @@ impl<S: JobSource> Writer<S> {
         self.resume(applied)
             .map_err(|what| StorageError::Damaged { path: std::path::PathBuf::from("queue"), what })?;
         self.show(applied.sequence);
-        self.health.set(|health| health.is_lost = false);
+        self.health.set(|health| (health.is_lost, health.is_unfilled) = (false, false));
         Ok(applied)
     }
 }

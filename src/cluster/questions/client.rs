@@ -138,9 +138,15 @@ impl ShardClient for AskingShards {
             let Some(asked) = self.shards.get(shard.index()) else {
                 return Err(NoReply::unavailable(shard, "there is no such shard"));
             };
-            let own = asked.own.as_ref().filter(|(own, _)| !own.health.get(|health| health.is_lost));
+            let own = asked.own.as_ref().filter(|(own, _)| !own.health.get(|health| health.is_unfilled));
             let Some((own, level)) = own else {
-                return self.ask_others(shard, asked, question, terms).await;
+                let others = self.ask_others(shard, asked, question, terms).await;
+                return others.map_err(|why| match why {
+                    NoReply::Unavailable(why) if asked.own.is_some() => {
+                        NoReply::unavailable(shard, format!("{}; {}", NotAnswered::Unfilled, why.reason))
+                    }
+                    why => why,
+                });
             };
             if !level.is_level(own)
                 && self.owners.has_live(shard)
@@ -160,7 +166,7 @@ impl ShardClient for AskingShards {
                 NotAnswered::NotYetApplied { .. } => NoReply::NotYetApplied(shard),
                 NotAnswered::OtherHistory(_) => NoReply::OtherHistory(shard),
                 NotAnswered::Invalid(_)
-                | NotAnswered::Lost
+                | NotAnswered::Unfilled
                 | NotAnswered::Ending
                 | NotAnswered::TooBusy(_)
                 | NotAnswered::Unreadable(_) => NoReply::unavailable(shard, why.to_string()),

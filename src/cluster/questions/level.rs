@@ -140,6 +140,7 @@ impl Level {
                 for (made_up_for, count) in self.made_up_for.iter().zip(absences) {
                     made_up_for.store(count, Ordering::Release);
                 }
+                shard.health.set(|health| health.is_unfilled = false);
                 self.was_found.store(true, Ordering::Release);
                 return;
             }

@@ -271,8 +271,8 @@ impl Answering {
         if *self.shared.ending.borrow() {
             return Err(Refusal::new(Reason::Ending, "the node is shutting down"));
         }
-        if self.shard.health.get(|health| health.is_lost) {
-            return Err(refusal(NotAnswered::Lost));
+        if self.shard.health.get(|health| health.is_unfilled) {
+            return Err(refusal(NotAnswered::Unfilled));
         }
         Ok(())
     }
@@ -328,7 +328,7 @@ fn refusal(why: NotAnswered) -> Refusal {
         NotAnswered::OtherHistory(_) => Reason::OtherHistory,
         NotAnswered::TooBusy(_) => Reason::Overloaded,
         // The same for whoever asks: another owner is asked, and this one is passed over.
-        NotAnswered::Lost | NotAnswered::Ending => Reason::Ending,
+        NotAnswered::Unfilled | NotAnswered::Ending => Reason::Ending,
         NotAnswered::Unreadable(_) => Reason::Unreadable,
     };
     Refusal::new(reason, why)

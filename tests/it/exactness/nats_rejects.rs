@@ -364,7 +364,7 @@ fn of_several_reasons_the_first_in_the_documented_order_is_told() {
         members.find(|member| home(member) == shard).expect("one of fifty")
     };
     let (member, stranger) = (of_shard(0), of_shard(1));
-    let (late, early) = ("2999-01-01T00:00:00Z", "2001-01-01T00:00:00Z");
+    let (late, early) = ("2100-01-01T00:00:00Z", "2001-01-01T00:00:00Z");
     let first = nats.publish(
         SUBJECT,
         json!({ "board": "arena", "member": member, "score": 1, "version": 5 }).to_string(),

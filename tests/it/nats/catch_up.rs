@@ -1,7 +1,9 @@
-//! A start with a long backlog: the node answers probes and stale reads meanwhile, and ends on a signal.
+//! A start with a long backlog: the node answers probes and stale reads meanwhile, and ends on a signal. One
+//! that has nothing yet answers no read.
 
 use std::process::Command;
 
+use ranktree::types::{MemberId, ShardId, shard_of};
 use serde_json::{Value, json};
 use ureq::http::Method;
 
@@ -100,4 +102,46 @@ fn a_node_that_is_catching_up_answers_and_ends_on_a_signal() {
     assert!(counts.clone().all(|count| *count == MESSAGES), "{}", entries[0]);
     assert!(service.terminate().success());
     service.verify();
+}
+
+/// What it would answer is of before everything: that nobody is there.
+#[test]
+fn a_node_that_begins_empty_answers_no_read_until_it_has_what_the_stream_has() {
+    let nats = Nats::start_with("write_deadline: \"10m\"\n");
+    let mut before = Node::with_nats(&nats).shards(2).start();
+    let (status, answer) = before.client().put("/v1/boards/arena", &json!({ "policy": "incr" }));
+    assert_eq!(status, 201, "{answer}");
+    let members = (0..).map(|number| format!("m{number}"));
+    let of_shard = |member: &String| shard_of(&MemberId::new(member).expect("a good id"), 2) == ShardId(0);
+    let members: Vec<_> = members.filter(of_shard).take(100).collect();
+    let filler = "x".repeat(METADATA_BYTES);
+    let job = |member| json!({"board": "arena", "member": member, "score": 1, "meta": {"m": filler}});
+    let body = Value::from(members.iter().map(job).collect::<Vec<_>>()).to_string();
+    let last = (0..300).map(|_| nats.publish(SUBJECT, &body)).last().expect("there are some");
+    wait_state(&before.client(), 0, "live");
+    wait_until("all is applied", || applied(&before.client(), 0) == last);
+    assert!(before.terminate().success());
+
+    // All shards are in memory; or shards are asked one by one, and shard 0 has no other owner.
+    let _other = Node::with_nats(&nats).shards(2).flags(&["--node", "other", "--own", "1"]).start();
+    for own in [&["--node", "all"][..], &["--node", "one", "--own", "0"]] {
+        let url = nats.url();
+        let link = SlowLink::start(url.strip_prefix("nats://").expect("a URL"), BYTES_PER_SECOND);
+        // Prints its address after ten seconds, although it is still behind.
+        let slow_url = format!("nats://{}", link.address());
+        let node = Node::with_nats(&slow_url).shards(2).flags(own).start();
+        let client = node.client();
+        let path = entry_path("arena", &members[0]);
+        let (status, answer) = client.get(&path);
+        assert_eq!((status, &answer["code"]), (503, &json!("shard_unavailable")), "{own:?}: {answer}");
+        assert!(answer["detail"].as_str().expect("words").contains("still being filled"), "{answer}");
+        assert_eq!(client.get("/v1/boards/arena/members/nobody").0, 503, "{own:?}");
+        let progress = wait_state(&client, 0, "catching_up");
+        assert!(progress.contains("messages behind the stream"), "{own:?}: {progress}");
+        link.open();
+        wait_state(&client, 0, "live");
+        wait_until("it answers", || client.get(&path).0 == 200);
+        let (_, entry) = client.get(&path);
+        assert_eq!((&entry["score"], &entry["stale"]), (&json!(300), &Value::Null), "{own:?}: {entry}");
+    }
 }

@@ -55,7 +55,9 @@ fn a_node_without_data_makes_no_stream_and_takes_none_up_that_another_owner_cont
         empty.restart();
         wait_state(&empty.client(), 0, "halted");
     }
-    assert_eq!(empty.client().get(&entry_path("arena", "new")).0, 404);
+    // Nobody who has the shard's data answers, and the empty node does not say that there is no such member.
+    let (status, answer) = empty.client().get(&entry_path("arena", "new"));
+    assert_eq!((status, &answer["code"]), (503, &json!("shard_unavailable")), "{answer}");
 
     assert!(full.terminate().success());
     full.restart_with(&["--accept-gap", "0"]);

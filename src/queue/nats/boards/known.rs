@@ -36,8 +36,8 @@ impl BoardsStream {
     /// `everywhere`: whether a drop is delivered to shards that never had the board, too.
     pub(super) fn note(&self, name: &BoardName, recorded: &Record, everywhere: bool) {
         let Record { sequence, number, decision } = recorded;
-        // Held until the registry has it: whoever notes a drop meanwhile must not be overtaken by the definition
-        // that it ends.
+        // Held until the registry has it: whoever notes a drop meanwhile must not be overtaken by the
+        // definition that it ends.
         let mut pending = self.pending.lock();
         if pending.knows_later(name, *sequence) {
             return;

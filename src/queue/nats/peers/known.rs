@@ -41,8 +41,8 @@ pub(super) struct Known {
     nodes_read: Option<Instant>,
     /// Messages of the bucket of floors that nobody needs.
     pub(super) deletable: Vec<u64>,
-    /// What the bucket has of this node's own directory, in this reading, and where. Floors under earlier names
-    /// are what others know of a shard until there is one under this name.
+    /// What the bucket has of this node's own directory, in this reading, and where. Floors under earlier
+    /// names are what others know of a shard until there is one under this name.
     own_floors: BTreeMap<(ShardId, NodeName), u64>,
     /// The last entry of other processes with this node's directory, by name: the run, and its place.
     other_runs: BTreeMap<NodeName, (String, u64)>,

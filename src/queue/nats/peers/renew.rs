@@ -179,8 +179,8 @@ impl JetStream {
         }
         let is_owned = |id: ShardId| shards.iter().any(|shard| shard.id == id);
         for (shard, name) in self.peers.given_up(is_owned) {
-            // Other nodes read that it is deleted. Should it come after the node has owned the shard again, its
-            // next floor takes its place.
+            // Other nodes read that it is deleted. Should it come after the node has owned the shard again,
+            // its next floor takes its place.
             let message = PublishMessage::build().header(entries::OPERATION, "DEL");
             let sent = self.managing.context.send_publish(bucket.shard_subject(&name, shard), message).await;
             let sent = sent.map_err(|error| self.managing.explain(&error))?;
