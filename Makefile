@@ -98,6 +98,7 @@ lint: ready ## Checks the format, the lints, and the links of comments
 	cargo fmt --check
 	cargo clippy $(CARGO_FLAGS) --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc $(CARGO_FLAGS) --quiet --no-deps --document-private-items
+	$(RUST_CLIENT_CARGO) clippy --locked --quiet --all-features -- -D warnings
 
 .PHONY: bench
 bench: ready nats ## Runs the benchmarks; make bench ARGS="--bench tree" runs one

@@ -158,6 +158,10 @@ class Model:
             if name in SCALARS:
                 continue
             is_input = name in self.inputs
+            # The name is the object's; `null` is said wherever it is referred to.
+            if is_nullable(schema):
+                choices = schema.get("anyOf") or schema["oneOf"]
+                [schema] = [choice for choice in choices if not is_null(choice)]
             if self._variants(schema):
                 self._define(name, schema, is_input)
             else:
@@ -170,6 +174,11 @@ class Model:
                 continue
             for operation in operations.values():
                 self._query(operation)
+        types: List[Union[Record, Alias]] = [*self.aliases, *self.records, *self.queries]
+        names = [one.name for one in types]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise Unknown(f"{twice} would each be two types")
         both = self.integer_fields & self._text_fields
         if both:
             raise Unknown(f"{sorted(both)} are integers here and text there")
@@ -211,7 +220,9 @@ class Model:
     def _kind(self, schema: Dict[str, Any], owner: str, name: str, is_input: bool) -> Kind:
         """`owner` and `name` name a record for an object that has no name."""
         if "$ref" in schema:
-            return Named(reference(schema))
+            name = reference(schema)
+            named = Named(name)
+            return join([named, NULL]) if is_nullable(self.schemas[name]) else named
         if "allOf" in schema and len(schema["allOf"]) == 1:
             return self._kind(schema["allOf"][0], owner, name, is_input)
         choices = schema.get("anyOf") or schema.get("oneOf")
@@ -307,6 +318,16 @@ def read() -> Model:
 
 def reference(schema: Dict[str, Any]) -> str:
     return str(schema["$ref"]).rsplit("/", 1)[1]
+
+
+def is_null(schema: Dict[str, Any]) -> bool:
+    return schema.get("type") == "null"
+
+
+def is_nullable(schema: Dict[str, Any]) -> bool:
+    """Whether a schema of the document allows one other schema, or `null`."""
+    choices = schema.get("anyOf") or schema.get("oneOf") or []
+    return len(choices) == 2 and sum(map(is_null, choices)) == 1
 
 
 def walk_refs(schema: Any) -> List[Dict[str, Any]]:

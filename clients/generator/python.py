@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import keyword
 import re
+import sys
 import textwrap
 from pathlib import Path
-from typing import Dict, List
+from types import ModuleType
+from typing import Dict, List, TypedDict, Union
 
 from model import NULL, ROOT, Alias, Array, Field, Kind, Literals, Model, OneOf, Record, Table, Word, join
 
@@ -46,7 +48,23 @@ from typing_extensions import NotRequired, TypedDict
 def files(model: Model) -> Dict[Path, str]:
     """What the client's files should be."""
     client = (PACKAGE / "_async_client.py").read_text(encoding="utf-8")
-    return {PACKAGE / "types.py": types(model), PACKAGE / "_client.py": blocking(client)}
+    text = types(model)
+    run(text)
+    return {PACKAGE / "types.py": text, PACKAGE / "_client.py": blocking(client)}
+
+
+def run(text: str) -> None:
+    """Runs the module of the types, as an import does: a name that is not there yet fails only then."""
+    stand_in = ModuleType("typing_extensions")
+    vars(stand_in).update(NotRequired=Union, TypedDict=TypedDict)
+    installed = sys.modules.get(stand_in.__name__)
+    sys.modules[stand_in.__name__] = stand_in
+    try:
+        exec(compile(text, "types.py", "exec"), {"__name__": "types_of_ranktree"})
+    finally:
+        del sys.modules[stand_in.__name__]
+        if installed:
+            sys.modules[stand_in.__name__] = installed
 
 
 def name(kind: Kind, is_input: bool) -> str:

@@ -216,7 +216,9 @@ class Types:
             name = "BoardResult"
         fields = [field for field in record.fields if field.kind != NULL]
         all_optional = not any(field.is_required for field in fields)
-        derived = DERIVED.replace("Debug, ", "Debug, Default, ") if record.is_input else DERIVED
+        # No time is a default.
+        has_default = record.is_input and not any(one.is_required and one.kind == Named("Time") for one in fields)
+        derived = DERIVED.replace("Debug, ", "Debug, Default, ") if has_default else DERIVED
         told = record.told or f"`{name}` of the API."
         lines = [*comment(told, ""), derived, f"pub struct {name} {{"]
         setters: List[str] = []
@@ -265,6 +267,7 @@ class Types:
                 needs = " and ".join(f"`{one}`" for one, _ in required)
                 lines += [
                     f"    /// With {needs} and nothing else.",
+                    "    #[must_use]",
                     f"    pub fn new({arguments}) -> Self {{",
                     f"        Self {{ {values}{rest} }}",
                     "    }",

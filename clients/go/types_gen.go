@@ -187,7 +187,7 @@ type ListedBoard struct {
 	Movement bool `json:"movement"`
 	// One of `ranking`, `top_k`.
 	Kind         string     `json:"kind"`
-	ReadOnly     ReadOnly   `json:"read_only"`
+	ReadOnly     *ReadOnly  `json:"read_only"`
 	ExpiresAt    *time.Time `json:"expires_at"`
 	ExpiresAfter string     `json:"expires_after"`
 	// Entries of the board, by window: of `all`, or if the board does not have it of the current instance
@@ -218,7 +218,7 @@ type Board struct {
 	Movement bool `json:"movement"`
 	// One of `ranking`, `top_k`.
 	Kind         string     `json:"kind"`
-	ReadOnly     ReadOnly   `json:"read_only"`
+	ReadOnly     *ReadOnly  `json:"read_only"`
 	ExpiresAt    *time.Time `json:"expires_at"`
 	ExpiresAfter string     `json:"expires_after"`
 	// Entries of the board, by window: of `all`, or if the board does not have it of the current instance
@@ -264,7 +264,7 @@ type DefinedBoard struct {
 	Movement bool `json:"movement"`
 	// One of `ranking`, `top_k`.
 	Kind         string     `json:"kind"`
-	ReadOnly     ReadOnly   `json:"read_only"`
+	ReadOnly     *ReadOnly  `json:"read_only"`
 	ExpiresAt    *time.Time `json:"expires_at"`
 	ExpiresAfter string     `json:"expires_after"`
 	// Entries of the board, by window: of `all`, or if the board does not have it of the current instance
@@ -1347,8 +1347,8 @@ type Status struct {
 	// shard are damaged, its time is far ahead of the node's clock, the node's clock is over a second from
 	// the NATS server's, no node that runs owns a shard, or jobs have waited over a minute for their
 	// board; its `stream` or `damage`, or `/readyz`, says why.
-	Degraded bool     `json:"degraded"`
-	ReadOnly ReadOnly `json:"read_only"`
+	Degraded bool      `json:"degraded"`
+	ReadOnly *ReadOnly `json:"read_only"`
 	// Whether a job for a board that does not exist creates it; `--no-auto-create` rejects it.
 	AutoCreate bool `json:"auto_create"`
 	// The name of this node.

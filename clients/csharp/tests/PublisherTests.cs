@@ -155,7 +155,7 @@ namespace Ranktree.Tests
             Assert.True(messages <= 6, $"{messages} messages");
             var big = Job("p1");
             big.Meta = new { text = new string('x', 200000) };
-            foreach (var wrong in new[] { big, Job(""), Job(new string('x', 129)), Job(null) })
+            foreach (var wrong in new[] { big, Job(""), Job(new string('x', 257)), Job(null) })
             {
                 await Assert.ThrowsAsync<ArgumentException>(() => publisher.PublishAsync(wrong));
             }

@@ -240,7 +240,7 @@ func TestArraysAreCutAtAThousandJobsAnd127KiB(t *testing.T) {
 	}
 	big := job("p1", 1)
 	big.Meta = map[string]string{"text": strings.Repeat("x", 200_000)}
-	for _, wrong := range []ranktree.Job{big, job("", 1), job(strings.Repeat("x", 129), 1)} {
+	for _, wrong := range []ranktree.Job{big, job("", 1), job(strings.Repeat("x", 257), 1)} {
 		if _, err := publisher.Publish(t.Context(), wrong); err == nil || errors.As(err, new(*nats.PublishError)) {
 			t.Error(err)
 		}

@@ -197,7 +197,7 @@ def test_arrays_are_cut_at_a_thousand_jobs_and_127_kib(nats: Nats, nats_node: No
         assert client.member("arena", members[0], after=token)["score"] == 2_301
         with pytest.raises(ValueError, match="at most"):
             publisher.publish({**job("p1"), "meta": {"text": "x" * 200_000}})
-        for wrong in ("", "x" * 129):
+        for wrong in ("", "x" * 257):
             with pytest.raises(ValueError, match="1 to 256 bytes"):
                 publisher.publish(job(wrong))
 

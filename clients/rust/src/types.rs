@@ -223,6 +223,7 @@ pub struct KeyInput {
 
 impl KeyInput {
     /// With `name` and nothing else.
+    #[must_use]
     pub fn new(name: impl Into<String>) -> Self {
         Self { name: name.into(), ..Self::default() }
     }
@@ -556,7 +557,8 @@ pub struct ListedBoard {
     /// `kind`.
     pub kind: BoardKind,
     /// `read_only`.
-    pub read_only: ReadOnly,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_only: Option<ReadOnly>,
     /// `expires_at`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Time>,
@@ -652,7 +654,8 @@ pub struct Board {
     /// `kind`.
     pub kind: BoardKind,
     /// `read_only`.
-    pub read_only: ReadOnly,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_only: Option<ReadOnly>,
     /// `expires_at`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Time>,
@@ -719,7 +722,8 @@ pub struct DefinedBoard {
     /// `kind`.
     pub kind: BoardKind,
     /// `read_only`.
-    pub read_only: ReadOnly,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_only: Option<ReadOnly>,
     /// `expires_at`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Time>,
@@ -777,7 +781,7 @@ pub struct DroppedBoard {
 }
 
 /// When a planned season begins.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct MovedSeasonInput {
     /// `at`.
@@ -786,6 +790,7 @@ pub struct MovedSeasonInput {
 
 impl MovedSeasonInput {
     /// With `at` and nothing else.
+    #[must_use]
     pub fn new(at: impl Into<Time>) -> Self {
         Self { at: at.into() }
     }
@@ -925,6 +930,7 @@ pub struct Job {
 
 impl Job {
     /// With `member` and nothing else.
+    #[must_use]
     pub fn new(member: impl Into<String>) -> Self {
         Self { member: member.into(), ..Self::default() }
     }
@@ -1927,6 +1933,7 @@ pub struct CombineInput {
 
 impl CombineInput {
     /// With `boards` and nothing else.
+    #[must_use]
     pub fn new(boards: impl IntoIterator<Item = (impl Into<String>, impl Into<f64>)>) -> Self {
         Self { boards: boards.into_iter().map(|(key, value)| (key.into(), value.into())).collect(), ..Self::default() }
     }
@@ -2293,7 +2300,8 @@ pub struct Status {
     /// its `stream` or `damage`, or `/readyz`, says why.
     pub degraded: bool,
     /// `read_only`.
-    pub read_only: ReadOnly,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_only: Option<ReadOnly>,
     /// Whether a job for a board that does not exist creates it; `--no-auto-create` rejects it.
     pub auto_create: bool,
     /// The name of this node.
@@ -2330,6 +2338,7 @@ pub struct ReadOnlyInput {
 
 impl ReadOnlyInput {
     /// With `readonly` and nothing else.
+    #[must_use]
     pub fn new(readonly: bool) -> Self {
         Self { readonly, ..Self::default() }
     }

@@ -15,7 +15,6 @@ Score = Union[int, List[int]]
 Profile = Dict[str, Any]
 Token = str
 AsOf = str
-ReadOnly = Union[ReadOnly, None]
 
 # Fields of answers whose integers are strings beyond 2^53 - 1.
 INTEGER_FIELDS: FrozenSet[str] = frozenset(['max', 'min', 'score'])
@@ -181,7 +180,7 @@ class ListedBoard(TypedDict):
     movement: bool
     """Whether reads of `all` take `movement`."""
     kind: Literal['ranking', 'top_k']
-    read_only: ReadOnly
+    read_only: Union[ReadOnly, None]
     expires_at: Union[str, None]
     expires_after: Union[str, None]
     totals: ListedBoardTotals
@@ -257,7 +256,7 @@ class Board(TypedDict):
     movement: bool
     """Whether reads of `all` take `movement`."""
     kind: Literal['ranking', 'top_k']
-    read_only: ReadOnly
+    read_only: Union[ReadOnly, None]
     expires_at: Union[str, None]
     expires_after: Union[str, None]
     totals: BoardTotals
@@ -328,7 +327,7 @@ class DefinedBoard(TypedDict):
     movement: bool
     """Whether reads of `all` take `movement`."""
     kind: Literal['ranking', 'top_k']
-    read_only: ReadOnly
+    read_only: Union[ReadOnly, None]
     expires_at: Union[str, None]
     expires_after: Union[str, None]
     totals: DefinedBoardTotals
@@ -1506,7 +1505,7 @@ class Status(TypedDict):
     server's, no node that runs owns a shard, or jobs have waited over a minute for their board; its
     `stream` or `damage`, or `/readyz`, says why.
     """
-    read_only: ReadOnly
+    read_only: Union[ReadOnly, None]
     auto_create: bool
     """Whether a job for a board that does not exist creates it; `--no-auto-create` rejects it."""
     node: str

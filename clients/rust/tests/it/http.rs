@@ -207,7 +207,7 @@ async fn refusals_are_told_apart() {
     let written = client.write_many(&jobs).await.expect("they are well-formed");
     let results = written.results.expect("there is no NATS");
     assert_eq!((results[0].changed, results[1].rejected.clone()), (Some(true), None));
-    let jobs = [Job::scored("bounded", "p1", 1), Job::scored("bounded", "x".repeat(129), 1)];
+    let jobs = [Job::scored("bounded", "p1", 1), Job::scored("bounded", "x".repeat(257), 1)];
     let error = client.write_many(&jobs).await.expect_err("one is not well-formed");
     let Error::Invalid(problem) = error else { panic!("{error}") };
     assert_eq!((problem.errors[0].index, problem.errors[0].code.as_str()), (1, "bad_member"));

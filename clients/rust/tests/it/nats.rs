@@ -158,7 +158,7 @@ async fn arrays_are_cut_at_a_thousand_jobs_and_127_kib() {
     let refused = async |job: Job| publisher.publish(&job).await.expect_err("it cannot be sent").to_string();
     let long = refused(job("p1").meta(json!({ "text": "x".repeat(200_000) }))).await;
     assert!(long.contains("at most"), "{long}");
-    for wrong in [String::new(), "x".repeat(129)] {
+    for wrong in [String::new(), "x".repeat(257)] {
         let told = refused(job(&wrong)).await;
         assert!(told.contains("1 to 256 bytes"), "{told}");
     }
