@@ -18,12 +18,15 @@ use crate::disturbed_cluster::world::{ARENA, World};
 use crate::disturbed_cluster::writers::Writes;
 use crate::support::nats::{wait_applied, wait_until};
 use crate::support::random::Random;
+use crate::support::rounds::rounds;
 
-const ROUNDS: usize = 50;
+/// Each disturbance once, at least.
+const ROUNDS: [u64; 3] = [7, 21, 50];
 
 #[test]
 fn every_answer_is_exact_and_nothing_is_lost_while_nodes_and_servers_fail() {
-    run(|rounds, _| rounds < ROUNDS);
+    let most = usize::try_from(rounds(ROUNDS)).expect("few");
+    run(|rounds, _| rounds < most);
 }
 
 /// `make soak`: goes on for as long as `RANKTREE_SOAK_MINUTES` says.

@@ -1,4 +1,4 @@
-//! kill -9 at random moments, fifty times, in the middle of concurrent writes by the real binary.
+//! kill -9 at random moments, again and again, in the middle of concurrent writes by the real binary.
 //!
 //! Each writer sends one request after the other and remembers what was answered. A request that was cut off
 //! may have been applied or not, and nothing else: not twice, not a part of a job. After each crash all
@@ -18,11 +18,12 @@ use crate::support::client::{Client, Reply, count_of, entry_path, score_of};
 use crate::support::model;
 use crate::support::node::Node;
 use crate::support::random::Random;
+use crate::support::rounds::rounds;
 
-const ROUNDS: u64 = 50;
+const ROUNDS: [u64; 3] = [8, 20, 50];
 const VERIFIED_EVERY: u64 = 10;
-/// The test ends after this many rounds, even if few checkpoints were loaded.
-const ROUNDS_MAX: u64 = 20 * ROUNDS;
+/// The test ends after so many times that many rounds, even if few checkpoints were loaded.
+const ROUNDS_TIMES_MAX: u64 = 20;
 /// Answers before a crash: at least the first number and fewer than the second, on any machine.
 const ANSWERS: (u64, u64) = (10, 400);
 const SHARDS: u16 = 3;
@@ -51,7 +52,7 @@ type Scores = BTreeMap<Place, Option<i64>>;
 
 #[test]
 fn answered_writes_survive_every_crash_and_count_once() {
-    let mut random = Random::seeded();
+    let (mut random, rounds) = (Random::seeded(), rounds(ROUNDS));
 
     let mut service = Node::shards(SHARDS).flags(&CHECKPOINT_OFTEN).start();
     create_boards(&service.client());
@@ -65,7 +66,7 @@ fn answered_writes_survive_every_crash_and_count_once() {
     let mut checkpoints = BTreeSet::new();
     let mut round = 0;
     // A busy machine lets checkpoints wait, so that fewer of them complete before a crash.
-    while round < ROUNDS || checkpoints.len() <= CHECKPOINTS_MIN && round < ROUNDS_MAX {
+    while round < rounds || checkpoints.len() <= CHECKPOINTS_MIN && round < ROUNDS_TIMES_MAX * rounds {
         round += 1;
         let answers = ANSWERS.0 + random.below(ANSWERS.1 - ANSWERS.0);
         write_until_killed(&mut service, &mut writers, answers);
@@ -90,7 +91,7 @@ fn answered_writes_survive_every_crash_and_count_once() {
     assert!(checkpoints > CHECKPOINTS_MIN, "{checkpoints} checkpoints were loaded: the crashes missed them");
     for writer in &writers {
         let Writer { kind, answered, cut_off, .. } = writer;
-        assert!(*answered > ROUNDS, "{kind:?} had {answered} answers, and hardly wrote");
+        assert!(*answered > rounds, "{kind:?} had {answered} answers, and hardly wrote");
         assert!(*cut_off > 0, "{kind:?} was never cut off, so that the crashes missed it");
     }
 }

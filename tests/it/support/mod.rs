@@ -27,6 +27,7 @@ pub mod random;
 pub mod raw;
 pub mod real_jobs;
 pub mod redis;
+pub mod rounds;
 pub mod rust_words;
 pub mod secured;
 pub mod slow_link;
