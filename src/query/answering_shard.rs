@@ -89,7 +89,7 @@ impl AnsweringShard {
     /// When the question asks for too much, or the shard has not applied that in time.
     pub async fn answer(&self, question: &Question<'_>, terms: AskTerms) -> Result<ShardReply, NotAnswered> {
         question::check(question)?;
-        if self.health.get(|health| health.is_unfilled) {
+        if !self.health.is_filled() {
             return Err(NotAnswered::Unfilled);
         }
         self.wait_for(Some(question), terms).await?;

@@ -128,7 +128,7 @@ impl Node {
         if self.were_filled.load(Ordering::Acquire) {
             return Vec::new();
         }
-        let unfilled = self.shards.iter().filter(|shard| shard.health.get(|health| health.is_unfilled));
+        let unfilled = self.shards.iter().filter(|shard| !shard.health.is_filled());
         let unfilled: Vec<_> = unfilled.map(|shard| shard.id).collect();
         self.were_filled.store(unfilled.is_empty(), Ordering::Release);
         unfilled

@@ -32,7 +32,7 @@ use crate::storage::{
     shard_directory,
 };
 use crate::types::{Sequence, ShardId};
-use crate::writer::{Registry, WantedBoards};
+use crate::writer::{Filling, Registry, WantedBoards};
 
 /// How long a start waits for NATS before it serves what it has.
 const SETUP_TIMEOUT: Duration = Duration::from_secs(5);
@@ -216,9 +216,10 @@ impl NatsStreams {
                 .map_err(|error| ServiceError::Shard { shard: shard.id, error })?;
             let (publisher, source, stream) = nats.shard(&start)?;
             stream.copies.set_lost(shard.is_lost.then(|| LOST.to_owned()));
-            shard.health.set(|health| {
-                health.is_lost = shard.is_lost;
-                health.is_unfilled = shard.is_lost || applied == Sequence(0);
+            shard.health.set_filling(match applied {
+                _ if shard.is_lost => Filling::Lost,
+                Sequence(0) => Filling::Empty,
+                _ => Filling::Filled,
             });
             task_ends.push((publisher.clone(), stream));
             queue_ends.insert(shard.id, (publisher, source));

@@ -40,7 +40,7 @@ use crate::snapshot::{Snapshots, StagedCopies};
 use crate::state_lock::Purpose;
 use crate::storage::{DataLayout, known_layout, make_private_directory};
 use crate::traces;
-use crate::writer::{Parking, Registry, ShardState};
+use crate::writer::{Filling, Parking, Registry, ShardState};
 
 /// How long a start waits for its shards to have caught up before it says that it listens.
 const CATCH_UP_TIMEOUT: Duration = Duration::from_secs(10);
@@ -300,7 +300,7 @@ async fn join_writers(threads: Vec<JoinHandle<()>>) -> std::io::Result<()> {
 /// until it has a copy; the node goes on asking its shards one by one until the next start.
 fn has_all(layout: &DataLayout, shards: &[ShardHandle]) -> bool {
     layout.own.is_first(layout.shards)
-        && !shards.iter().any(|shard| shard.health.get(|health| health.is_lost))
+        && !shards.iter().any(|shard| shard.health.get(|health| health.filling == Filling::Lost))
 }
 
 /// The node of these shards, which are those that it owns.

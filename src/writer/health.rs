@@ -65,16 +65,23 @@ pub struct Diverged {
     pub reason: String,
 }
 
+/// Whether there is something to answer from: an answer of before everything would say that nobody is there.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Filling {
+    /// The start found the shard's data, or a copy has come, or the end of the queue was reached.
+    #[default]
+    Filled,
+    /// The start found nothing.
+    Empty,
+    /// The same, although there were data: only a copy of another node's fills the shard.
+    Lost,
+}
+
 /// What is known of a shard, as plain data.
 #[derive(Debug, Default)]
 pub struct HealthFacts {
     pub state: ShardState,
-    /// The shard's data are lost: only a copy of another node's data fills it.
-    pub is_lost: bool,
-    /// The start found nothing of the shard's data, and neither has a copy come nor was the end of the queue
-    /// reached since: nothing is answered from what is in memory. An answer of before everything would say
-    /// that nobody is there.
-    pub is_unfilled: bool,
+    pub filling: Filling,
     /// Jobs rejected since the shard was created.
     pub jobs_rejected: u64,
     /// Jobs that wait for the definition of a board.
@@ -161,6 +168,15 @@ impl Health {
 
     pub fn set_state(&self, state: ShardState) {
         self.set(|facts| facts.state = state);
+    }
+
+    /// Whether anything is answered from what is in memory.
+    pub fn is_filled(&self) -> bool {
+        self.get(|facts| facts.filling == Filling::Filled)
+    }
+
+    pub fn set_filling(&self, filling: Filling) {
+        self.set(|facts| facts.filling = filling);
     }
 
     pub fn is_live(&self) -> bool {

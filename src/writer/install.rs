@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::state::Applied;
 use crate::state_lock::Purpose;
 use crate::storage::{Reopened, StorageError, TreesFrom, mark_rebuilt, recover};
-use crate::writer::health::ShardState;
+use crate::writer::health::{Filling, ShardState};
 use crate::writer::reopen::BatchWaiters;
 use crate::writer::source::{CopyToInstall, JobSource};
 use crate::writer::writer_loop::Writer;
@@ -94,7 +94,7 @@ impl<S: JobSource> Writer<S> {
         self.resume(applied)
             .map_err(|what| StorageError::Damaged { path: std::path::PathBuf::from("queue"), what })?;
         self.show(applied.sequence);
-        self.health.set(|health| (health.is_lost, health.is_unfilled) = (false, false));
+        self.health.set_filling(Filling::Filled);
         Ok(applied)
     }
 }

@@ -55,7 +55,7 @@ pub use board_change::{BoardChange, DefineRefused, MAX_BOARDS};
 pub use checkpoint_gate::CheckpointGate;
 pub use checkpointer::{CheckpointPolicy, Checkpointer};
 pub use gauges::Gauges;
-pub use health::{CopyProgress, Diverged, Health, HealthFacts, ShardState};
+pub use health::{CopyProgress, Diverged, Filling, Health, HealthFacts, ShardState};
 pub use outcome::{
     BoardOutcome, BoardOutcomes, CommitFailed, FoundBoard, JobOutcome, LeftBehind, MessageOutcome,
     OutcomeDetail, ParkedOutcome, UnparkedOutcome,

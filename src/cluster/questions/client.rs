@@ -138,7 +138,7 @@ impl ShardClient for AskingShards {
             let Some(asked) = self.shards.get(shard.index()) else {
                 return Err(NoReply::unavailable(shard, "there is no such shard"));
             };
-            let own = asked.own.as_ref().filter(|(own, _)| !own.health.get(|health| health.is_unfilled));
+            let own = asked.own.as_ref().filter(|(own, _)| own.health.is_filled());
             let Some((own, level)) = own else {
                 let others = self.ask_others(shard, asked, question, terms).await;
                 return others.map_err(|why| match why {

@@ -18,6 +18,7 @@ use tokio::sync::watch;
 
 use crate::query::AnsweringShard;
 use crate::types::{Sequence, ShardId};
+use crate::writer::Filling;
 
 /// How often the clock is looked at, and how late that may be.
 const TICK: Duration = Duration::from_millis(100);
@@ -140,7 +141,7 @@ impl Level {
                 for (made_up_for, count) in self.made_up_for.iter().zip(absences) {
                     made_up_for.store(count, Ordering::Release);
                 }
-                shard.health.set(|health| health.is_unfilled = false);
+                shard.health.set_filling(Filling::Filled);
                 self.was_found.store(true, Ordering::Release);
                 return;
             }

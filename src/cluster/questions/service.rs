@@ -271,7 +271,7 @@ impl Answering {
         if *self.shared.ending.borrow() {
             return Err(Refusal::new(Reason::Ending, "the node is shutting down"));
         }
-        if self.shard.health.get(|health| health.is_unfilled) {
+        if !self.shard.health.is_filled() {
             return Err(refusal(NotAnswered::Unfilled));
         }
         Ok(())
