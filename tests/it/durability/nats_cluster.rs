@@ -18,9 +18,10 @@ use crate::support::nats::{shard_status, wait_applied, wait_until};
 use crate::support::nats_cluster::{Cluster, SERVERS};
 use crate::support::node::Node;
 use crate::support::random::Random;
+use crate::support::rounds::rounds;
 
 const SHARDS: u16 = 2;
-const ROUNDS: u64 = 9;
+const ROUNDS: [u64; 3] = [3, 9, 18];
 const RACES: usize = 12;
 const RUN_TIME_MS: (u64, u64) = (200, 900);
 const DOWN_MS: (u64, u64) = (50, 1_500);
@@ -29,7 +30,7 @@ const DUPLICATE_WINDOW: Duration = Duration::from_secs(120);
 
 #[test]
 fn messages_acknowledged_by_a_cluster_count_once_whichever_server_is_killed() {
-    let mut random = Random::seeded();
+    let (mut random, rounds) = (Random::seeded(), rounds(ROUNDS));
     let mut cluster = Cluster::start();
     let urls = cluster.urls();
     let setup = || {
@@ -57,7 +58,7 @@ fn messages_acknowledged_by_a_cluster_count_once_whichever_server_is_killed() {
             let between = |random: &mut Random, (from, to): (u64, u64)| {
                 thread::sleep(Duration::from_millis(from + random.below(to - from)));
             };
-            for round in 0..ROUNDS {
+            for round in 0..rounds {
                 budget.refill();
                 between(random, RUN_TIME_MS);
                 let victim = match round % 3 {
@@ -81,7 +82,7 @@ fn messages_acknowledged_by_a_cluster_count_once_whichever_server_is_killed() {
         .collect();
     wait_until("the service has taken NATS up again", || client.get("/readyz").0 == 200);
     wait_applied(&client, &ends);
-    assert!(counted.messages > ROUNDS, "{} messages in {ROUNDS} rounds", counted.messages);
+    assert!(counted.messages > rounds, "{} messages in {rounds} rounds", counted.messages);
     check(&client, &counted);
 
     let mut replica = setup().start();

@@ -11,8 +11,9 @@ use crate::support::counting::{BOARD, Retries, check, count_up};
 use crate::support::nats::{Nats, wait_applied, wait_until};
 use crate::support::node::Node;
 use crate::support::random::Random;
+use crate::support::rounds::rounds;
 
-const ROUNDS: u64 = 50;
+const ROUNDS: [u64; 3] = [8, 20, 50];
 /// In every n-th round, NATS is killed instead of the service.
 const NATS_EVERY: u64 = 4;
 /// In every n-th round, both are killed.
@@ -24,12 +25,12 @@ const DUPLICATE_WINDOW: Duration = Duration::from_secs(120);
 /// The duplicate window. A repeated message must arrive within it, so it is longer than all rounds take.
 const LONG_WINDOW: Duration = Duration::from_secs(3_600);
 /// Crashes, each after a purge; purges come about once a second.
-const PURGE_ROUNDS: u64 = 12;
+const PURGE_ROUNDS: [u64; 3] = [4, 12, 12];
 const PURGE_RUN_TIME_MS: (u64, u64) = (0, 1_200);
 
 #[test]
 fn stored_messages_count_once_although_service_and_nats_are_killed() {
-    let mut random = Random::seeded();
+    let (mut random, rounds) = (Random::seeded(), rounds(ROUNDS));
     let mut nats = Nats::start();
     let url = nats.url();
     let mut service = Node::with_nats(&nats)
@@ -53,7 +54,7 @@ fn stored_messages_count_once_although_service_and_nats_are_killed() {
         LONG_WINDOW,
         &mut random,
         |random, budget| {
-            for round in 1..=ROUNDS {
+            for round in 1..=rounds {
                 budget.refill();
                 thread::sleep(Duration::from_millis(
                     RUN_TIME_MS.0 + random.below(RUN_TIME_MS.1 - RUN_TIME_MS.0),
@@ -78,7 +79,7 @@ fn stored_messages_count_once_although_service_and_nats_are_killed() {
     let client = service.client();
     wait_until("the service has taken NATS up again", || client.get("/readyz").0 == 200);
     wait_applied(&client, &ends);
-    assert!(counted.messages > ROUNDS, "{} messages in {ROUNDS} rounds", counted.messages);
+    assert!(counted.messages > rounds, "{} messages in {rounds} rounds", counted.messages);
     check(&client, &counted);
     assert!(service.terminate().success());
     service.verify();
@@ -99,7 +100,7 @@ fn purged_messages_count_once_although_service_and_nats_are_killed() {
     let config = nats.info(stream).config;
     nats.update(&Config { duplicate_window: Duration::from_millis(100), ..config });
     let counted = count_up(&url, 1, &[Retries::Version], LONG_WINDOW, &mut random, |random, budget| {
-        for round in 1..=PURGE_ROUNDS {
+        for round in 1..=rounds(PURGE_ROUNDS) {
             let before = nats.info(stream).state.first_sequence;
             wait_until("the stream is purged", || {
                 budget.refill();

@@ -9,6 +9,7 @@ use ureq::http::Method;
 
 use crate::support::node::Node;
 use crate::support::place::{Place, at_each_place};
+use crate::support::rounds::rounds;
 use crate::support::tools::tool;
 
 at_each_place![a_fuzzer_finds_no_violation_of_the_document];
@@ -79,6 +80,9 @@ fn a_fuzzer_finds_no_violation_of_the_document(place: Place) {
     service.end();
 }
 
+/// Requests that are made up for each operation.
+const EXAMPLES: [u64; 3] = [5, 60, 120];
+
 /// A read may wait a minute for a write that never comes, which is longer than the fuzzer waits. Its answer,
 /// 504, is part of the contract and not a failure of the service.
 const FUZZER_SETTINGS: &str = r#"
@@ -104,7 +108,7 @@ fn fuzz(service: &Node, folder: &Path, operations: &[&str]) {
     command.arg("run").arg(format!("http://{}/openapi.json", service.address()));
     command.args(["--phases", "examples,coverage,fuzzing", "--exclude-checks", "positive_data_acceptance"]);
     // With --max-time, the tried requests would depend on the speed of the machine.
-    command.args(["--seed", "7", "--max-examples", "60"]);
+    command.args(["--seed", "7", "--max-examples", &rounds(EXAMPLES).to_string()]);
     command.args([
         "--generation-database",
         "none",

@@ -27,13 +27,15 @@ use clusters::Cluster;
 use play::Play;
 
 use crate::support::command::run;
+use crate::support::rounds::rounds;
 
 /// How often nodes are compared with the model, while jobs come.
-const ROUNDS: usize = 6;
+const ROUNDS: [u64; 3] = [3, 6, 12];
 
 fn play(cluster: Cluster) -> Play {
     let mut play = Play::begin(cluster);
-    for round in 0..ROUNDS {
+    let rounds = rounds(ROUNDS);
+    for round in 0..rounds {
         for _ in 0..4 {
             play.post_some(24);
         }
@@ -51,7 +53,7 @@ fn play(cluster: Cluster) -> Play {
         play.open_a_season();
         play.post_some(40);
         play.check(false);
-        if round == ROUNDS / 3 {
+        if round == rounds / 3 {
             match play.cluster.nodes.len() {
                 1 if play.cluster.nats.is_none() => play.cluster.go_on_from_a_snapshot(),
                 // The only owner of a shard finds nobody who has a copy.
@@ -59,7 +61,7 @@ fn play(cluster: Cluster) -> Play {
                 _ => play.cluster.lose_a_shard(1),
             }
         }
-        if round == ROUNDS / 2 {
+        if round == rounds / 2 {
             play.wait_for_the_turn();
         }
     }
