@@ -41,11 +41,11 @@ pub fn look_at(config: &ServeConfig, layout: &DataLayout) -> Result<Looked, Serv
 }
 
 /// All that a start would refuse about the data directory of these settings, as far as it can be told without
-/// NATS, and while a service may have it open.
+/// NATS, and while a service may have it open. Otherwise what an operator may not have meant: [`changes`].
 ///
 /// # Errors
 /// The first reason.
-pub fn check_data(config: &ServeConfig) -> Result<(), ServiceError> {
+pub fn check_data(config: &ServeConfig) -> Result<Vec<String>, ServiceError> {
     check_no_snapshot(&config.data_dir).map_err(ServiceError::DataDirectory)?;
     let marker = known_data(&config.data_dir).map_err(ServiceError::DataDirectory)?;
     let recorded = marker.map(|marker| marker.layout.shards);
@@ -54,19 +54,20 @@ pub fn check_data(config: &ServeConfig) -> Result<(), ServiceError> {
         None => shards_in(&config.data_dir).map_err(ServiceError::DataDirectory)?,
     };
     if found == 0 {
-        return Ok(());
+        return Ok(Vec::new());
     }
     let layout = layout::of(config, layout::told(config, recorded).unwrap_or(found))?;
     let Looked { marker, lost } = match look_at(config, &layout) {
         // A service that runs has taken what is there.
-        Err(ServiceError::Shard { error: StorageError::InUse(_), .. }) => return Ok(()),
+        Err(ServiceError::Shard { error: StorageError::InUse(_), .. }) => return Ok(Vec::new()),
         looked => looked?,
     };
     let fits = Fits { config, marker: marker.as_ref(), lost: &lost, streams: None };
     layout
         .own
         .iter()
-        .try_for_each(|shard| fits.check_on_disk(shard).map_err(|error| ServiceError::Shard { shard, error }))
+        .try_for_each(|shard| fits.check_on_disk(shard).map_err(|error| ServiceError::Shard { shard, error }))?;
+    Ok(changes(&config.data_dir, &layout, marker.as_ref().map(|marker| &marker.layout)))
 }
 
 /// Refuses a data directory of another number of shards, or one that lost a shard: an empty shard beside full
@@ -143,22 +144,22 @@ fn check_layout(
     Ok(Vec::new())
 }
 
-/// Logs which shards are owned now and were not at the last start, and of which the directory has data that
-/// are not owned.
-pub fn note_changes(data_dir: &Path, layout: &DataLayout, known: Option<&DataLayout>) {
-    let Some(known) = known else { return };
+/// In which shards these settings differ from the last start's: those that are owned now and were not, and
+/// those of which the directory has data that are not owned. A sentence each.
+pub fn changes(data_dir: &Path, layout: &DataLayout, known: Option<&DataLayout>) -> Vec<String> {
+    let Some(known) = known else { return Vec::new() };
     let more: ShardSet = layout.own.iter().filter(|shard| !known.own.contains(*shard)).collect();
-    if !more.is_empty() {
-        tracing::info!(shards = %more, "this node owns shards that it did not own at its last start");
-    }
     let left = (0..layout.shards).map(ShardId).filter(|shard| !layout.own.contains(*shard));
     let holds = |shard: &ShardId| holds_a_database(&shard_directory(data_dir, *shard)).unwrap_or(false);
     let left: ShardSet = left.filter(holds).collect();
-    if !left.is_empty() {
-        tracing::warn!(
-            shards = %left,
-            "the data directory has shards that this node does not own; they stay as they are, and are taken \
-             up again if the node owns them again. Remove their directories if it will not"
-        );
-    }
+    let more = (!more.is_empty()).then(|| {
+        format!("this node owns shards that it did not own at its last start: {more}; they begin empty")
+    });
+    let left = (!left.is_empty()).then(|| {
+        format!(
+            "the data directory has shards that this node does not own: {left}; they stay as they are, and are \
+             taken up again if the node owns them again. Remove their directories if it will not"
+        )
+    });
+    more.into_iter().chain(left).collect()
 }

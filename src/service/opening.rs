@@ -16,7 +16,7 @@ use tokio::time::Instant;
 
 use crate::config::ServeConfig;
 use crate::service::ServiceError;
-use crate::service::directory::{Looked, look_at, note_changes};
+use crate::service::directory::{Looked, changes, look_at};
 use crate::service::fits::Fits;
 use crate::state_lock::StateLock;
 use crate::storage::{
@@ -185,7 +185,9 @@ fn open_shards(
         shard.store.put(Arc::new(store));
         opened.push(shard);
     }
-    note_changes(&config.data_dir, layout, known);
+    for change in changes(&config.data_dir, layout, known) {
+        tracing::warn!("{change}");
+    }
     // After the shards: a crash in between leaves them one opening ahead, which the next start takes.
     if let Err(error) = mark_layout(&config.data_dir, layout) {
         tracing::warn!(%error, "the file that records which shards there are could not be written; without it, the loss of the whole content of the data directory, or an older copy of a shard, would not be noticed");

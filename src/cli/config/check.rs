@@ -12,10 +12,18 @@ use crate::config::{NamedPath, ServeConfig, Settings};
 use crate::credential_files::{CredentialFiles, CredentialFilesError};
 use crate::service::check_data;
 
-/// What cannot be used, one line each.
-pub fn problems(settings: &Settings, config: &ServeConfig) -> Vec<String> {
+/// What was found, one line each.
+pub struct Found {
+    /// What cannot be used.
+    pub problems: Vec<String>,
+    /// What can be, and may not be meant.
+    pub changes: Vec<String>,
+}
+
+/// Looks at everything that the settings name.
+pub fn look(settings: &Settings, config: &ServeConfig) -> Found {
     let http = &config.http;
-    let mut problems = unusable_paths(settings);
+    let (mut problems, mut changes) = (unusable_paths(settings), Vec::new());
     // An unreadable file was already reported for its setting.
     let is_new = |problem: &CredentialFilesError| {
         problems.is_empty() || !matches!(problem, CredentialFilesError::Unreadable { .. })
@@ -24,14 +32,17 @@ pub fn problems(settings: &Settings, config: &ServeConfig) -> Vec<String> {
     problems.extend(held.iter().map(ToString::to_string));
     // A path that is not a directory was already reported for its setting.
     if config.data_dir.is_dir() {
-        problems.extend(check_data(config).err().map(|error| error.to_string()));
+        match check_data(config) {
+            Ok(found) => changes = found,
+            Err(error) => problems.push(error.to_string()),
+        }
     }
     for check in [refuse_data_of_others, check_apart_from_data] {
         // What is no directory was already reported, too.
         let problem = check(&config.data_dir).err().filter(|_| problems.is_empty());
         problems.extend(problem.map(|problem| problem.to_string()));
     }
-    problems
+    Found { problems, changes }
 }
 
 fn unusable_paths(settings: &Settings) -> Vec<String> {

@@ -12,6 +12,7 @@ use std::process::ExitCode;
 use clap::Subcommand;
 
 use crate::cli::Failure;
+use crate::cli::config::check::Found;
 use crate::config::{ServeArgs, ServeConfig, Settings};
 
 /// Shows, checks and explains the settings of the service: flags beat the environment, which beats the file.
@@ -46,8 +47,8 @@ struct PrintArgs {
 
 /// Checks the settings that `serve` would run with: that every value is valid, that the files and directories
 /// that they name can be used, that tokens, certificates and keys are valid, and that the data directory has
-/// this number of shards and was filled with NATS or without, as it would be now. Changes nothing. Takes the
-/// flags of `serve`.
+/// this number of shards and was filled with NATS or without, as it would be now. Says where `--own` is another
+/// than at the last start. Changes nothing. Takes the flags of `serve`.
 ///
 /// Exit code 0: no errors found; 1: a file or directory cannot be used, and is listed; 2: a value is not
 /// valid.
@@ -71,9 +72,12 @@ pub fn run(args: Args, settings: &Settings) -> Result<ExitCode, Failure> {
         }
         Command::Check(args) => {
             let config = ServeConfig::resolve(args.serve)?;
-            let problems = check::problems(settings, &config);
+            let Found { problems, changes } = check::look(settings, &config);
             for problem in &problems {
                 writeln!(stdout, "{problem}")?;
+            }
+            for change in &changes {
+                writeln!(stdout, "to be noted: {change}")?;
             }
             if problems.is_empty() {
                 writeln!(stdout, "no errors found")?;

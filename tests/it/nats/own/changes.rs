@@ -35,7 +35,7 @@ fn a_shard_that_is_new_on_a_node_is_filled_from_its_stream_and_one_that_goes_sta
     let mut fewer = owner(&cluster.nats, "low", "0-1").at(&data).start();
     // At each start, until they are gone.
     for _ in 0..2 {
-        let told = "the data directory has shards that this node does not own; they stay as they are";
+        let told = "the data directory has shards that this node does not own: ";
         assert!(fewer.log().contains(told) && fewer.log().contains("shards=2"), "{}", fewer.log());
         assert!(fewer.terminate().success());
         fewer = owner(&cluster.nats, "low", "0-1").at(&data).start();
@@ -119,6 +119,12 @@ fn commands_work_on_some_shards_or_say_why_not() {
     let nats = cluster.nats.url();
     let checked = |own: &str| on(&["config", "check", "--nats", &nats, "--own", own]);
     assert_eq!(checked("2,3").0, Some(0), "{}", checked("2,3").1);
+    assert!(!checked("2,3").1.contains("to be noted"), "{}", checked("2,3").1);
+    // A slip that leaves a shard to nobody, or takes another node's.
+    let (code, said) = checked("1,2");
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("did not own at its last start: 1;"), "{said}");
+    assert!(said.contains("has shards that this node does not own: 3;"), "{said}");
     let (code, said) = checked("2,4");
     assert_eq!(code, Some(1), "{said}");
     assert!(said.contains("there is no shard 4"), "{said}");
