@@ -35,8 +35,8 @@ fn a_shard_that_is_new_on_a_node_is_filled_from_its_stream_and_one_that_goes_sta
     let mut fewer = owner(&cluster.nats, "low", "0-1").at(&data).start();
     // At each start, until they are gone.
     for _ in 0..2 {
-        let told = "the data directory has shards that this node does not own: ";
-        assert!(fewer.log().contains(told) && fewer.log().contains("shards=2"), "{}", fewer.log());
+        let told = "the data directory has shards that this node does not own: 2;";
+        assert!(fewer.log().contains(told), "{}", fewer.log());
         assert!(fewer.terminate().success());
         fewer = owner(&cluster.nats, "low", "0-1").at(&data).start();
     }
