@@ -63,10 +63,9 @@ pub fn check_data(config: &ServeConfig) -> Result<Vec<String>, ServiceError> {
         looked => looked?,
     };
     let fits = Fits { config, marker: marker.as_ref(), lost: &lost, streams: None };
-    layout
-        .own
-        .iter()
-        .try_for_each(|shard| fits.check_on_disk(shard).map_err(|error| ServiceError::Shard { shard, error }))?;
+    layout.own.iter().try_for_each(|shard| {
+        fits.check_on_disk(shard).map_err(|error| ServiceError::Shard { shard, error })
+    })?;
     Ok(changes(&config.data_dir, &layout, marker.as_ref().map(|marker| &marker.layout)))
 }
 

@@ -5,11 +5,14 @@
 use std::sync::Arc;
 
 use crate::operations::{Failure, Operations};
+use crate::query::WindowChoice;
 use crate::redis::boards::asked::Asking;
+use crate::redis::boards::key::BoardKey;
 use crate::redis::commands::{Expire, TimeAsked, WhenToExpire};
 use crate::redis::frames::Replies;
 use crate::redis::refused::Refused;
 use crate::types::{AsOf, BoardName, Timestamp};
+use crate::writer::EndingBoard;
 
 /// `TTL` of a key that does not end, and of one that is not there.
 const ENDLESS: i64 = -1;
@@ -41,6 +44,48 @@ pub async fn ends(
         at.as_micros().saturating_sub(asking.operations.now().as_micros()).max(0)
     };
     replies.integer(micros.saturating_add(asked.unit / 2) / asked.unit);
+    Ok(())
+}
+
+/// Drops a board whose end has come before a command changes it: what is written is of the key's next life then,
+/// and not dropped with what is over. Redis removes a key that has expired when it is used, too.
+///
+/// # Errors
+/// When it could not be dropped.
+pub async fn end_if_over(operations: &Arc<Operations>, key: &BoardKey) -> Result<bool, Refused> {
+    let at = key.definition.as_ref().and_then(|definition| definition.expires_at);
+    let now = operations.now();
+    if key.choice != WindowChoice::Default || at.is_none_or(|at| at > now) {
+        return Ok(false);
+    }
+    let name = key.board.clone();
+    let Some(known) = operations.registry.get(name.as_str()) else { return Ok(true) };
+    let life = known.incarnation;
+    operations.end_board(EndingBoard { name: name.clone(), known, being_dropped: false }, now).await;
+    if operations.registry.get(name.as_str()).is_some_and(|known| known.incarnation == life) {
+        return Err(Refused::new(format!(
+            "TRYAGAIN the key has expired, and its board {name} is not dropped yet; GET /v1/status says why nothing \
+             is written, if it stays so"
+        )));
+    }
+    Ok(true)
+}
+
+/// The same for keys that a command names, as far as they are boards.
+///
+/// # Errors
+/// When one could not be dropped.
+pub async fn end_those_over<'k>(
+    operations: &Arc<Operations>,
+    asking: &Asking<'_>,
+    keys: impl IntoIterator<Item = &'k [u8]>,
+) -> Result<(), Refused> {
+    for key in keys {
+        // What is refused is refused by the command, in its own order.
+        if let Ok(key) = asking.board(key) {
+            end_if_over(operations, &key).await?;
+        }
+    }
     Ok(())
 }
 

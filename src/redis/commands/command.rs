@@ -121,6 +121,17 @@ pub enum Keyspace<'b> {
     Persist(&'b [u8]),
 }
 
+impl<'b> Keyspace<'b> {
+    /// The boards that the command changes.
+    pub fn changed_keys(&self) -> Vec<&'b [u8]> {
+        match self {
+            Self::Delete(keys) => keys.clone(),
+            Self::Expire(Expire { key, .. }) | Self::Persist(key) => vec![key],
+            _ => Vec::new(),
+        }
+    }
+}
+
 /// How a time is replied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TimeAsked {
@@ -207,6 +218,17 @@ pub struct Storing<'b> {
     pub what: Stored<'b>,
 }
 
+impl<'b> Storing<'b> {
+    /// The board that is written to, and those that are read.
+    pub fn keys(&self) -> Vec<&'b [u8]> {
+        let sources = match &self.what {
+            Stored::Combined(combined) => combined.keys.clone(),
+            Stored::Range(key, _) => vec![*key],
+        };
+        std::iter::once(self.to).chain(sources).collect()
+    }
+}
+
 /// What replaces them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Stored<'b> {
@@ -286,6 +308,16 @@ pub enum Taking<'b> {
     /// Those of a range of a board.
     Range(&'b [u8], RangeOf<'b>),
     Pop(Popping<'b>),
+}
+
+impl<'b> Taking<'b> {
+    /// The boards that entries may be taken from.
+    pub fn keys(&self) -> Vec<&'b [u8]> {
+        match self {
+            Self::Range(key, _) => vec![key],
+            Self::Pop(popping) => popping.keys.clone(),
+        }
+    }
 }
 
 /// Takes entries from an end of the first board that has any, and replies with them.

@@ -7,7 +7,7 @@ use std::time::Instant;
 use crate::job::Presence;
 use crate::redis::boards::{
     BoardKey, answer_combined, answer_keyspace, answer_read, answer_storing, answer_taking, count_unsent,
-    define, jobs_of, made_definition,
+    define, end_if_over, end_those_over, jobs_of, made_definition,
 };
 use crate::redis::commands::{
     Command, Connection, Keyspace, Needs, Spec, TransactionStep, Write, find, is_of_redis, why_absent,
@@ -278,6 +278,7 @@ impl<'r, 'c> Round<'r, 'c> {
             Command::Take(taking) => {
                 let mut written = session.written.clone();
                 let asking = session.asking(service, allowed, &**stream, unsent);
+                end_those_over(&service.operations, &asking, taking.keys()).await?;
                 let to = (&mut written, &mut *replies);
                 let answered = answer_taking(&service.operations, &service.pops, &asking, &taking, to).await;
                 session.note_written(written);
@@ -287,6 +288,7 @@ impl<'r, 'c> Round<'r, 'c> {
                 let mut written = session.written.clone();
                 let asking = session.asking(service, allowed, &**stream, unsent);
                 let by = (&service.operations, allowed.grant());
+                end_those_over(&service.operations, &asking, storing.keys()).await?;
                 let answered = answer_storing(by, &asking, &storing, (&mut written, replies)).await;
                 session.note_written(written);
                 if let Some(unheard) = answered? {
@@ -296,6 +298,7 @@ impl<'r, 'c> Round<'r, 'c> {
             Command::Keyspace(command) => {
                 let mut written = AsOf::default();
                 let asking = session.asking(service, allowed, &**stream, unsent);
+                end_those_over(&service.operations, &asking, command.changed_keys()).await?;
                 let done =
                     answer_keyspace(&service.operations, &asking, &command, replies, &mut written).await;
                 session.note_written(written);
@@ -372,12 +375,19 @@ impl<'r, 'c> Round<'r, 'c> {
         }
         let Self { service, session, out, allowed, .. } = self;
         let asking = session.asking(service, allowed, &*out.stream, &out.unsent);
-        let found = asking.board(key)?;
-        if found.definition.is_some() || !is_unheard {
-            return Ok(found);
+        let mut found = asking.board(key)?;
+        if found.definition.is_none() && is_unheard {
+            asking.begin(Some(&found.board)).await?;
+            found = asking.board(key)?;
         }
-        asking.begin(Some(&found.board)).await?;
-        asking.board(key)
+        if found.definition.as_ref().is_some_and(|definition| definition.expires_at.is_some()) {
+            // What was gathered for the key before is of the life that may be over.
+            self.flush().await;
+            if end_if_over(&self.service.operations, &found).await? {
+                found = BoardKey::of(&self.service.operations, key)?;
+            }
+        }
+        Ok(found)
     }
 }
 

@@ -1,10 +1,13 @@
 //! Keys that expire: the same replies as those of a real redis-server, or of Redis' documents where that is
 //! an older one, and what HTTP shows of it.
 
+use std::thread::sleep;
+use std::time::Duration;
+
 use serde_json::json;
 
-use crate::support::nats::wait_until;
-use crate::support::node::Node;
+use crate::support::nats::{Nats, wait_until};
+use crate::support::node::{Node, NodeSetup};
 use crate::support::redis::{RedisServer, ask, start};
 
 #[test]
@@ -65,4 +68,54 @@ fn expiry_replies_as_redis_does() {
     wait_until("it is over", || ask(&mut ranktree, &["EXISTS", "k"]) == "0");
     assert_eq!(http.get("/v1/boards/k").0, 404);
     assert_eq!(ask(&mut ranktree, &["TTL", "k"]), "-2");
+}
+
+/// Until the board of a key is dropped, which has expired, a tenth of a second or more may pass: no write of that
+/// time goes with it.
+fn whoever_comes_late_begins_the_key_anew(setup: NodeSetup) {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let (_node, mut client) = start(folder.path(), setup);
+    let mut kept = Vec::new();
+    for late in 0..10 {
+        for (number, (command, reply, left)) in [
+            ("ZINCRBY k 5 new", r#""5""#, r#"["new"]"#),
+            ("ZADD k NX 1 old 2 new", "2", r#"["old" "new"]"#),
+            ("ZREM k old", "0", "[]"),
+            ("ZPOPMIN k", "[]", "[]"),
+            ("ZREMRANGEBYRANK k 0 -1", "0", "[]"),
+            ("EXPIRE k 100", "0", "[]"),
+            ("DEL k", "0", "[]"),
+            ("ZUNIONSTORE k 2 k other", "1", r#"["o"]"#),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let key = format!("k{late}-{number}");
+            ask(&mut client, &["ZADD", "other", "1", "o"]);
+            assert_eq!(ask(&mut client, &["ZADD", &key, "1", "old"]), "1");
+            assert_eq!(ask(&mut client, &["PEXPIRE", &key, "40"]), "1", "{key}");
+            sleep(Duration::from_millis(42 + 9 * late));
+            let words: Vec<&str> =
+                command.split(' ').map(|word| if word == "k" { key.as_str() } else { word }).collect();
+            assert_eq!(ask(&mut client, &words), reply, "{command}, {late}");
+            assert_eq!(ask(&mut client, &["ZRANGE", &key, "0", "-1"]), left, "{command}, {late}");
+            kept.push((key, left));
+        }
+    }
+    sleep(Duration::from_secs(1));
+    for (key, left) in &kept {
+        assert_eq!(ask(&mut client, &["ZRANGE", key, "0", "-1"]), *left, "{key}");
+        let ends = ask(&mut client, &["TTL", key]);
+        assert_eq!(ends, if *left == "[]" { "-2" } else { "-1" }, "{key}");
+    }
+}
+
+#[test]
+fn whoever_comes_late_begins_the_key_anew_without_nats() {
+    whoever_comes_late_begins_the_key_anew(Node::shards(3));
+}
+
+#[test]
+fn whoever_comes_late_begins_the_key_anew_with_nats() {
+    whoever_comes_late_begins_the_key_anew(Node::with_nats(&Nats::start()).shards(3).stream_mib(64));
 }
