@@ -47,8 +47,8 @@ struct PrintArgs {
 
 /// Checks the settings that `serve` would run with: that every value is valid, that the files and directories
 /// that they name can be used, that tokens, certificates and keys are valid, and that the data directory has
-/// this number of shards and was filled with NATS or without, as it would be now. Says where `--own` is another
-/// than at the last start. Changes nothing. Takes the flags of `serve`.
+/// this number of shards and was filled with NATS or without, as it would be now. Says where `--own` is
+/// another than at the last start. Changes nothing. Takes the flags of `serve`.
 ///
 /// Exit code 0: no errors found; 1: a file or directory cannot be used, and is listed; 2: a value is not
 /// valid.

@@ -47,8 +47,8 @@ pub async fn ends(
     Ok(())
 }
 
-/// Drops a board whose end has come before a command changes it: what is written is of the key's next life then,
-/// and not dropped with what is over. Redis removes a key that has expired when it is used, too.
+/// Drops a board whose end has come before a command changes it: what is written is of the key's next life
+/// then, and not dropped with what is over. Redis removes a key that has expired when it is used, too.
 ///
 /// # Errors
 /// When it could not be dropped.

@@ -70,8 +70,8 @@ fn expiry_replies_as_redis_does() {
     assert_eq!(ask(&mut ranktree, &["TTL", "k"]), "-2");
 }
 
-/// Until the board of a key is dropped, which has expired, a tenth of a second or more may pass: no write of that
-/// time goes with it.
+/// Until the board of a key is dropped, which has expired, a tenth of a second or more may pass: no write of
+/// that time goes with it.
 fn whoever_comes_late_begins_the_key_anew(setup: NodeSetup) {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let (_node, mut client) = start(folder.path(), setup);
