@@ -204,8 +204,8 @@ export class Publisher {
         throw new ConnectionFailedError(`no node answered to ${subject}: ${told}`, true, { cause: error });
       });
     const status = answer.headers?.get("Nats-Service-Error-Code");
-    if (status) throw problem(Number(status), decode(answer.string()));
-    return decode(answer.string()) as JobsWritten;
+    if (status) throw problem(Number(status), decode(answer.string(), "Problem"));
+    return decode(answer.string(), "JobsWritten") as JobsWritten;
   }
 
   /** Counts a call, for which `close` waits. */
@@ -224,6 +224,9 @@ export class Publisher {
 
   #shard(job: Job): number {
     const { member } = job;
+    if (typeof member !== "string") {
+      throw new TypeError(`a job has a member, which is a string; got ${typeof member}`);
+    }
     const bytes = Buffer.byteLength(member, "utf8");
     // Half of a pair is not a character, and has no UTF-8.
     if (bytes < 1 || bytes > 256 || /\p{Surrogate}/u.test(member)) {
