@@ -440,9 +440,10 @@ export class Ranktree {
   ): AsyncGenerator<Uint8Array> {
     const headers: Record<string, string> = { ...this.#headers, Accept: "text/event-stream" };
     if (view.lastEventId !== undefined) headers["Last-Event-ID"] = view.lastEventId;
+    const url = this.#url + route + query(options);
     view.begin();
     try {
-      const answer = await this.#fetch(this.#url + route + query(options), {
+      const answer = await this.#fetch(url, {
         headers,
         signal: attempt.signal,
         cache: "no-store",

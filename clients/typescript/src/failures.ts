@@ -59,5 +59,6 @@ function causeOf(error: unknown): Cause | undefined {
 /** Why a request failed, in the words of what is closest to the network. */
 export function reason(error: unknown): string {
   const cause = causeOf(error);
-  return cause?.message || cause?.code || (error instanceof Error ? error.message : String(error));
+  const told = cause?.message || cause?.code || (error instanceof Error ? error.message : String(error));
+  return told.trim();
 }
