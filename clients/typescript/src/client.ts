@@ -38,8 +38,8 @@ export interface RanktreeOptions {
   fetch?: typeof fetch;
 }
 
-/** The answers that have pages. */
-type Paged = "Page" | "BoardList" | "MemberBoards" | "RejectList" | "HiddenList";
+type Paged = { next_cursor?: string | null; as_of?: string };
+type AskedPage = { cursor?: string; after?: string; partial?: boolean };
 
 /**
  * Writes and reads over HTTP, through any node.
@@ -336,8 +336,7 @@ export class Ranktree {
     board: string,
     options: api.TopQuery & CallOptions = {},
   ): AsyncGenerator<api.ListedEntry, void> {
-    for await (const page of this.#pages("Page", path("boards", board, "top"), options))
-      yield* page.entries;
+    for await (const page of pages((asked) => this.top(board, asked), options)) yield* page.entries;
   }
 
   /** All entries between `min` and `max`. `limit` is the size of a page. */
@@ -345,13 +344,21 @@ export class Ranktree {
     board: string,
     options: api.RangeQuery & CallOptions = {},
   ): AsyncGenerator<api.ListedEntry, void> {
-    for await (const page of this.#pages("Page", path("boards", board, "range"), options))
-      yield* page.entries;
+    for await (const page of pages((asked) => this.range(board, asked), options)) yield* page.entries;
+  }
+
+  /** All members of several boards together. `limit` is the size of a page. */
+  async *iterCombine(
+    what: api.CombineInput,
+    options: api.CombineQuery & CallOptions = {},
+  ): AsyncGenerator<api.CombinedEntry, void> {
+    const read = ({ cursor = what.cursor, ...asked }: AskedPage) => this.combine({ ...what, cursor }, asked);
+    for await (const page of pages(read, options)) yield* page.entries;
   }
 
   /** All boards, by name. `limit` is the size of a page. */
   async *iterBoards(options: api.BoardsQuery & CallOptions = {}): AsyncGenerator<api.ListedBoard, void> {
-    for await (const page of this.#pages("BoardList", path("boards"), options)) yield* page.boards;
+    for await (const page of pages((asked) => this.boards(asked), options)) yield* page.boards;
   }
 
   /** A member's entries on all boards. */
@@ -359,34 +366,17 @@ export class Ranktree {
     member: string,
     options: api.MemberBoardsQuery & CallOptions = {},
   ): AsyncGenerator<api.Entry, void> {
-    for await (const page of this.#pages("MemberBoards", path("members", member), options))
-      yield* page.entries;
+    for await (const page of pages((asked) => this.memberBoards(member, asked), options)) yield* page.entries;
   }
 
   /** All bans. `limit` is the size of a page. */
   async *iterHidden(options: api.HiddenQuery & CallOptions = {}): AsyncGenerator<api.Ban, void> {
-    for await (const page of this.#pages("HiddenList", path("hidden"), options)) yield* page.hidden;
+    for await (const page of pages((asked) => this.hidden(asked), options)) yield* page.hidden;
   }
 
   /** All jobs that were refused, newest first. `limit` is the size of a page. */
   async *iterRejects(options: api.RejectsQuery & CallOptions = {}): AsyncGenerator<api.Reject, void> {
-    for await (const page of this.#pages("RejectList", path("rejects"), options)) yield* page.rejects;
-  }
-
-  async *#pages<N extends Paged>(
-    answered: N,
-    route: string,
-    options: object,
-  ): AsyncGenerator<Answer<N>, void> {
-    const asked: { cursor?: string; after?: string; partial?: boolean } = { ...options };
-    for (;;) {
-      const page = await this.#send(answered, "GET", route, asked);
-      yield page;
-      const { next_cursor, as_of }: { next_cursor?: string | null; as_of?: string } = page;
-      if (!next_cursor) return;
-      asked.cursor = next_cursor;
-      if (as_of !== undefined && !asked.partial) asked.after = latest(asked.after, as_of);
-    }
+    for await (const page of pages((asked) => this.rejects(asked), options)) yield* page.rejects;
   }
 
   // A board as it changes
@@ -520,6 +510,21 @@ export class Ranktree {
     const why = attempt.isLate ? `no answer within ${attempt.timeoutMs} ms` : reason(error);
     const told = `${this.#url} did not answer ${method} ${route}: ${why}`;
     return new ConnectionFailedError(told, mayBeApplied, { cause: error });
+  }
+}
+
+/** A page after the other, each at least as new as the one before. */
+async function* pages<P extends Paged>(
+  read: (asked: AskedPage) => Promise<P>,
+  options: AskedPage,
+): AsyncGenerator<P, void> {
+  const asked = { ...options };
+  for (;;) {
+    const page = await read(asked);
+    yield page;
+    if (!page.next_cursor) return;
+    asked.cursor = page.next_cursor;
+    if (page.as_of !== undefined && !asked.partial) asked.after = latest(asked.after, page.as_of);
   }
 }
 

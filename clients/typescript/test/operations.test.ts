@@ -137,7 +137,8 @@ function samples(schema: Schema): Sample[] {
 }
 
 test("each operation of the document has a method, and each method an operation", async () => {
-  assert.deepEqual(Object.keys(CALLS).sort(), operations.map(({ operation }) => operation.operationId).sort());
+  const ids = operations.map(({ operation }) => operation.operationId);
+  assert.deepEqual(Object.keys(CALLS).sort(), ids.sort());
   const used = new Set<string | symbol>();
   for (const { path, method, operation } of operations) {
     for (const call of CALLS[operation.operationId] ?? []) {
@@ -162,6 +163,20 @@ test("each operation of the document has a method, and each method an operation"
   const methods = Object.getOwnPropertyNames(Ranktree.prototype).filter((name) => name !== "constructor");
   const single = methods.filter((name) => !name.startsWith("iter"));
   assert.deepEqual([...used].sort(), single.sort());
+});
+
+test("what has pages has an iterator over all of them", () => {
+  const paged = operations.filter(({ operation }) => {
+    const answer = operation.responses["200"]?.content?.["application/json"]?.schema ?? {};
+    return samples(answer).some(({ sent }) => Object.hasOwn(sent as object, "next_cursor"));
+  });
+  const named = paged.map(({ operation }) => {
+    return `iter_${operation.operationId}`.replace(/_(\w)/g, (_, first: string) => first.toUpperCase());
+  });
+  // A page at a position, from which `top` and its cursor go on.
+  const expected = named.filter((name) => name !== "iterPositions").sort();
+  const methods = Object.getOwnPropertyNames(Ranktree.prototype);
+  assert.deepEqual(methods.filter((name) => name.startsWith("iter")).sort(), expected);
 });
 
 test("integers are read wherever the schema has them, and nowhere else", async () => {
