@@ -6,7 +6,7 @@
 // The document is made simpler first, by rules that make the types pleasant to use:
 //
 // - Integers are `number | bigint`. The service writes those beyond 2^53 as strings; the client turns them
-//   back, in the fields that INTEGER_FIELDS names.
+//   back, in the places of an answer that SHAPES names.
 // - Times may be given as `Date`, and are strings in answers.
 // - The variants of an answer become one type. A field that some variants lack is optional.
 // - The parameters of a query that may be left out have a type of their own for each request. Those that have
@@ -22,8 +22,8 @@ const TYPES = new URL("src/api.ts", import.meta.url);
 
 // Routes that return something else than JSON, or that `ranktree snapshot` is for.
 const LEFT_OUT = /^\/(openapi\.json|docs|metrics|healthz|readyz|v1\/snapshots.*)$/;
-// What callers gave as JSON of their own, and get back as it is.
-const FREE_FORM = new Set(["job", "meta", "profile"]);
+// Differences of positions have 64 bits in the document, and never come near 2^53.
+const SMALL = new Set(["movement"]);
 // Schemas that the client converts, and what they are in TypeScript.
 const keyword = (kind) => ts.factory.createKeywordTypeNode(ts.SyntaxKind[kind]);
 const integer = ts.factory.createUnionTypeNode([keyword("NumberKeyword"), keyword("BigIntKeyword")]);
@@ -110,35 +110,53 @@ function asAnswer(schema) {
   Object.values(schema).forEach(asAnswer);
 }
 
-/** Whether a field of this schema may hold an integer as a string. Objects within have their own fields. */
-function isInteger(schema) {
-  if (schema.$ref) return ["Integer", "Score"].includes(name(schema));
-  const inner = [...(schema.anyOf ?? []), ...(schema.allOf ?? []), ...(schema.items ? [schema.items] : [])];
-  return inner.some(isInteger);
+/** Changes a schema of answers: what has 64 bits is an integer as scores are, a string beyond 2^53. */
+function asIntegers(schema) {
+  if (!schema || typeof schema !== "object") return;
+  for (const [field, inner] of Object.entries(schema.properties ?? {})) {
+    if (!/^u?int64$/.test(inner.format) || SMALL.has(field)) continue;
+    schema.properties[field] = {
+      description: inner.description,
+      allOf: [{ $ref: "#/components/schemas/Integer" }],
+    };
+  }
+  Object.values(schema).forEach(asIntegers);
 }
 
-function isText(schema) {
-  if (schema.$ref) return !isInteger(schema) && resolved(schema).type === "string";
-  return schema.type === "string" || (schema.anyOf ?? []).some(isText);
-}
+/** What is a number, and a string beyond 2^53: alone, or in the array that a score of several keys is. */
+const INTEGERS = new Set(["Integer", "Score", "Version"]);
 
-/** The fields of answers that are integers, wherever they are. */
-function integerFields(outputs) {
-  const integers = new Set();
-  const texts = new Set();
-  const look = (schema) => {
-    if (!schema || typeof schema !== "object") return;
-    for (const [field, inner] of Object.entries(schema.properties ?? {})) {
-      if (FREE_FORM.has(field)) continue;
-      if (isInteger(inner)) integers.add(field);
-      if (isText(inner)) texts.add(field);
+/** Where the integers are in what a schema describes; `undefined` if there are none. */
+function shapeOf(schema) {
+  if (schema.$ref) {
+    if (INTEGERS.has(name(schema))) return "integer";
+    return [...reached(schema)].some((one) => INTEGERS.has(one)) ? name(schema) : undefined;
+  }
+  const choices = schema.anyOf ?? schema.oneOf ?? schema.allOf;
+  if (choices) {
+    const found = choices.map(shapeOf).reduce(together, undefined);
+    if (found === "integer" && choices.some((one) => resolved(one).type === "string")) {
+      throw new Error(`integers or text: ${JSON.stringify(schema)}`);
     }
-    Object.values(schema).forEach(look);
-  };
-  outputs.forEach((one) => look(schemas[one]));
-  const both = [...integers].filter((field) => texts.has(field));
-  if (both.length) throw new Error(`${both} are integers here and text there`);
-  return [...integers].sort();
+    return found;
+  }
+  if (schema.properties) {
+    const fields = Object.entries(schema.properties).map(([field, inner]) => [field, shapeOf(inner)]);
+    const shaped = fields.filter(([, shape]) => shape !== undefined);
+    return shaped.length ? { fields: Object.fromEntries(shaped) } : undefined;
+  }
+  // The keys of a map are callers' names.
+  const inner = schema.items ?? schema.additionalProperties;
+  const each = inner && typeof inner === "object" ? shapeOf(inner) : undefined;
+  return each === undefined ? undefined : { each };
+}
+
+/** The shape of what has one of two. */
+function together(one, other) {
+  if (one === undefined || other === undefined || JSON.stringify(one) === JSON.stringify(other)) {
+    return one ?? other;
+  }
+  throw new Error(`two shapes at one place: ${JSON.stringify(one)}, ${JSON.stringify(other)}`);
 }
 
 const operations = Object.entries(document.paths)
@@ -152,7 +170,6 @@ const outputs = reached(
 outputs.add("Problem");
 const both = [...inputs].filter((one) => outputs.has(one) && variants(schemas[one]).length);
 if (both.length) throw new Error(`${both} are sent and answered; that is not foreseen`);
-const integers = integerFields(outputs);
 
 for (const operation of operations) {
   // A write that is stored and not applied yet is answered with 202 and a token alone.
@@ -167,6 +184,12 @@ for (const operation of operations) {
 schemas.TimeInput = { ...schemas.Time, description: "RFC 3339 with any offset, or a `Date`." };
 inputs.forEach((one) => asInput(schemas[one]));
 outputs.forEach((one) => asAnswer(schemas[one]));
+outputs.forEach((one) => asIntegers(schemas[one]));
+const shapes = [...outputs]
+  .filter((one) => !INTEGERS.has(one))
+  .sort()
+  .map((one) => [one, shapeOf(schemas[one])])
+  .filter(([, shape]) => shape !== undefined);
 for (const one of Object.keys(schemas)) {
   if (!inputs.has(one) && !outputs.has(one) && one !== "TimeInput") delete schemas[one];
 }
@@ -213,8 +236,16 @@ const ast = await openapiTS(
 );
 const text = `// The types of requests and answers. \`make clients-generate-typescript\` writes this file: do not edit it.
 
-/** Fields of answers whose integers are strings beyond 2^53 - 1. */
-export const INTEGER_FIELDS: ReadonlySet<string> = new Set(${JSON.stringify(integers)});
+/**
+ * Where the integers of an answer are, which are strings beyond 2^53 - 1. A shape is \`"integer"\`, the name of
+ * another one, the shapes of an object's fields, or that of each part of a list, or of a map whose keys are
+ * callers' names. What has none is left as it is.
+ */
+type Shape = string | { readonly fields: Shapes } | { readonly each: Shape };
+type Shapes = { readonly [name: string]: Shape };
+export const SHAPES: Shapes = {
+${shapes.map(([one, shape]) => `  ${one}: ${JSON.stringify(shape)},`).join("\n")}
+};
 
 ${astToString(ast)}`;
 

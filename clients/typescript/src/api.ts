@@ -1,7 +1,44 @@
 // The types of requests and answers. `make clients-generate-typescript` writes this file: do not edit it.
 
-/** Fields of answers whose integers are strings beyond 2^53 - 1. */
-export const INTEGER_FIELDS: ReadonlySet<string> = new Set(["max","min","score"]);
+/**
+ * Where the integers of an answer are, which are strings beyond 2^53 - 1. A shape is `"integer"`, the name of
+ * another one, the shapes of an object's fields, or that of each part of a list, or of a map whose keys are
+ * callers' names. What has none is left as it is.
+ */
+type Shape = string | { readonly fields: Shapes } | { readonly each: Shape };
+type Shapes = { readonly [name: string]: Shape };
+export const SHAPES: Shapes = {
+  Board: {"fields":{"keys":{"each":"Key"}}},
+  BoardList: {"fields":{"boards":{"each":"ListedBoard"}}},
+  Change: {"fields":{"entry":"Entry","previous":"Previous"}},
+  CombinedBoards: {"fields":{"entries":{"each":"CombinedEntry"},"member":"CombinedMember"}},
+  CombinedEntry: {"fields":{"score":"integer"}},
+  CombinedMember: {"fields":{"score":"integer"}},
+  Count: {"fields":{"min":"integer","max":"integer"}},
+  DefinedBoard: {"fields":{"keys":{"each":"Key"}}},
+  Entry: {"fields":{"score":"integer","error":"integer","version":"integer"}},
+  EntryByWindow: {"fields":{"windows":{"each":"Entry"}}},
+  EntryOnBoard: {"fields":{"score":"integer","error":"integer"}},
+  EntryWritten: {"fields":{"entry":"Entry","previous":"Previous","windows":{"each":"Entry"}}},
+  Group: {"fields":{"entries":{"each":{"fields":{"score":"integer","error":"integer","with":{"each":"EntryOnBoard"}}}}}},
+  Histogram: {"fields":{"buckets":{"each":{"fields":{"min":"integer","max":"integer"}}}}},
+  JobResult: {"fields":{"entry":"Entry","previous":"Previous","boards":{"each":"Change"},"windows":{"each":"Entry"}}},
+  JobsWritten: {"fields":{"results":{"each":"JobResult"}}},
+  Key: {"fields":{"min":"integer","max":"integer"}},
+  ListedBoard: {"fields":{"keys":{"each":"Key"}}},
+  ListedEntry: {"fields":{"score":"integer","error":"integer","with":{"each":"EntryOnBoard"},"version":"integer"}},
+  LiveChanges: {"fields":{"entries":{"each":"ListedEntry"},"members":{"each":"ListedEntry"}}},
+  LiveState: {"fields":{"entries":{"each":"ListedEntry"},"members":{"each":"ListedEntry"}}},
+  MemberBoards: {"fields":{"entries":{"each":"Entry"}}},
+  Neighbours: {"fields":{"entries":{"each":"ListedEntry"}}},
+  Page: {"fields":{"entries":{"each":"ListedEntry"}}},
+  Percentiles: {"fields":{"percentiles":{"each":{"fields":{"score":"integer"}}}}},
+  Place: {"fields":{"score":"integer"}},
+  Previous: {"fields":{"score":"integer"}},
+  Problem: {"fields":{"results":{"each":"JobResult"}}},
+  Rank: {"fields":{"score":"integer"}},
+  Ranks: {"fields":{"ranks":{"each":{"fields":{"score":"integer"}}}}},
+};
 
 export type paths = Record<string, never>;
 export type webhooks = Record<string, never>;
@@ -727,11 +764,8 @@ export interface components {
              * @description The entry's position when the current instance of the window asked for began, less its position now: positive if it has climbed. `null` if it was not listed then. Present with `movement`.
              */
             movement?: number | null;
-            /**
-             * Format: int64
-             * @description The most by which the score is too high. Present on boards of the kind `top_k`.
-             */
-            error?: number;
+            /** @description The most by which the score is too high. Present on boards of the kind `top_k`. */
+            error?: components["schemas"]["Integer"];
             /** @description Present with `accuracy=approx`: the most by which `rank` and `position` can be off, as of the summaries that `as_of` names. 0 for the first 1,000. */
             rank_error?: number;
             /**
@@ -767,11 +801,8 @@ export interface components {
         /** @description A member's entry on another board than the one that is listed. */
         EntryOnBoard: {
             score: components["schemas"]["Score"];
-            /**
-             * Format: int64
-             * @description The most by which the score is too high. Present on boards of the kind `top_k`.
-             */
-            error?: number;
+            /** @description The most by which the score is too high. Present on boards of the kind `top_k`. */
+            error?: components["schemas"]["Integer"];
             /** @description 1 + the number of entries of that board with a better score; shared by equal scores. Present with `with_rank=true`. */
             rank?: number;
         };
@@ -792,11 +823,8 @@ export interface components {
              * @description The entry's position when the current instance of the window asked for began, less its position now: positive if it has climbed. `null` if it was not listed then. Present with `movement`.
              */
             movement?: number | null;
-            /**
-             * Format: int64
-             * @description The most by which the score is too high. Present on boards of the kind `top_k`.
-             */
-            error?: number;
+            /** @description The most by which the score is too high. Present on boards of the kind `top_k`. */
+            error?: components["schemas"]["Integer"];
             /** @description The member on the boards that the parameter `with` names; `null` where it is not listed. Present with `with`. */
             with?: {
                 [key: string]: components["schemas"]["EntryOnBoard"] | null;
@@ -906,11 +934,8 @@ export interface components {
                  * @description The entry's position when the current instance of the window asked for began, less its position now: positive if it has climbed. `null` if it was not listed then. Present with `movement`.
                  */
                 movement?: number | null;
-                /**
-                 * Format: int64
-                 * @description The most by which the score is too high. Present on boards of the kind `top_k`.
-                 */
-                error?: number;
+                /** @description The most by which the score is too high. Present on boards of the kind `top_k`. */
+                error?: components["schemas"]["Integer"];
                 /** @description The member on the boards that the parameter `with` names; `null` where it is not listed. Present with `with`. */
                 with?: {
                     [key: string]: components["schemas"]["EntryOnBoard"] | null;

@@ -2,13 +2,22 @@
 //
 // Integers of 64 bits: JavaScript's numbers are exact up to 2^53 - 1. An integer within that is a `number`,
 // and one beyond is a `bigint`, so that each has one form: `===` and `<` are right, also between the two.
+// Doubles are numbers, and the infinities, which JSON does not have, are the service's "inf" and "-inf".
 
-import { INTEGER_FIELDS } from "./api.js";
+import { SHAPES, type components } from "./api.js";
 
 /** What callers gave as JSON of their own, and get back as it is. */
 const FREE_FORM = new Set(["job", "meta", "profile"]);
-/** Fields whose own fields are named by callers: by boards. */
-const BY_BOARD = new Set(["boards", "scores", "totals"]);
+/** Fields of requests whose own fields are named by callers: by boards. */
+const BY_BOARD = new Set(["boards", "scores"]);
+/** From here on neither a score of integers nor a version has room, so that no such number can be meant. */
+const INTEGERS_END = 2 ** 64;
+
+/** The objects of the API, by their names. */
+type Schemas = components["schemas"];
+export type SchemaName = keyof Schemas;
+export type Answer<N extends SchemaName> = Schemas[N];
+type Shape = (typeof SHAPES)[string];
 
 /** Compact JSON. A `bigint` becomes a decimal string, which the service takes, and a `Date` RFC 3339. */
 export function encode(value: unknown): string {
@@ -33,10 +42,17 @@ function writable(value: unknown, name: string, isFree: boolean): unknown {
 }
 
 /** A number that says what its caller meant. */
-function checked(value: number, name: string, isFree: boolean): number {
-  if (!Number.isFinite(value)) throw new RangeError(`"${name}" is ${value}, which JSON does not have`);
-  if (!isFree && Number.isInteger(value) && !Number.isSafeInteger(value)) {
-    throw new RangeError(`"${name}" is ${value}, which may have been rounded: give a bigint beyond 2^53`);
+function checked(value: number, name: string, isFree: boolean): number | string {
+  if (Number.isNaN(value)) throw new RangeError(`"${name}" is NaN, which is no number to send`);
+  if (!Number.isFinite(value)) {
+    if (isFree) throw new RangeError(`"${name}" is ${value}, which JSON does not have`);
+    return value > 0 ? "inf" : "-inf";
+  }
+  const isInexact = Number.isInteger(value) && !Number.isSafeInteger(value);
+  // Greater ones are doubles: a board of integers has no room for them, and refuses them.
+  if (!isFree && isInexact && Math.abs(value) < INTEGERS_END) {
+    const told = `"${name}" is ${value}, which may have been rounded`;
+    throw new RangeError(`${told}: from 2^53 to 2^64, give a bigint, such as BigInt(value)`);
   }
   return value;
 }
@@ -46,34 +62,31 @@ function written(time: Date): string {
   return time.toISOString();
 }
 
-/** JSON, in which integers beyond 2^53 are strings: they become `bigint`. */
-export function decode(text: string): unknown {
-  return read(JSON.parse(text), "");
+/**
+ * An answer. Its integers beyond 2^53 are strings, and become `bigint`. Which strings are integers is told by
+ * the place that they have in the object of the API that is `answered`, not by the names of fields: boards,
+ * windows, and what is in metadata, have the names that callers gave them.
+ */
+export function decode(text: string, answered: SchemaName): unknown {
+  return read(JSON.parse(text), answered);
 }
 
-function read(value: unknown, name: string): unknown {
-  if (Array.isArray(value)) return value.map((one) => read(one, ""));
-  if (typeof value === "object" && value !== null) {
-    const isByBoard = BY_BOARD.has(name);
-    const entries = Object.entries(value).map(([field, inner]) => {
-      return [field, isByBoard ? read(inner, "") : readField(field, inner)];
-    });
-    return Object.fromEntries(entries);
-  }
-  return value;
-}
-
-function readField(name: string, value: unknown): unknown {
-  if (FREE_FORM.has(name)) return value;
-  if (INTEGER_FIELDS.has(name)) {
-    if (Array.isArray(value)) return value.map(integer);
-    if (typeof value === "string") return integer(value);
-  }
-  return read(value, name);
+function read(value: unknown, shape: Shape | undefined): unknown {
+  if (shape === "integer") return Array.isArray(value) ? value.map(integer) : integer(value);
+  if (typeof shape === "string") return read(value, SHAPES[shape]);
+  if (shape === undefined || typeof value !== "object" || value === null) return value;
+  if (Array.isArray(value)) return "each" in shape ? value.map((one) => read(one, shape.each)) : value;
+  const entries = Object.entries(value).map(([field, inner]) => {
+    if ("each" in shape) return [field, read(inner, shape.each)];
+    return [field, Object.hasOwn(shape.fields, field) ? read(inner, shape.fields[field]) : inner];
+  });
+  return Object.fromEntries(entries);
 }
 
 function integer(value: unknown): unknown {
-  if (typeof value !== "string") return value;
+  if (value === "inf") return Infinity;
+  if (value === "-inf") return -Infinity;
+  if (typeof value !== "string" || !/^-?\d+$/.test(value)) return value;
   const exact = BigInt(value);
   const near = Number(exact);
   return Number.isSafeInteger(near) ? near : exact;
@@ -89,18 +102,33 @@ function segment(text: string): string {
   if (text === "." || text === "..") {
     throw new RangeError(`"${text}" cannot be in a path: write it with writeMany, and read it with lookup`);
   }
+  return encodeURIComponent(named(text));
+}
+
+/** The name of a board, or the id of a member, which the service could not take for none at all. */
+export function named(text: string): string {
+  if (typeof text !== "string") {
+    throw new TypeError(`a name or a member's id is a string; got ${typeof text}`);
+  }
   if (text === "") throw new RangeError("a name or a member's id is at least one character");
-  return encodeURIComponent(text);
+  // Half of a pair is not a character, and has no UTF-8.
+  if (/\p{Surrogate}/u.test(text)) {
+    throw new RangeError(`a name or a member's id has half of a character: ${JSON.stringify(text)}`);
+  }
+  return text;
 }
 
 /** The query of a request. `undefined` and `null` are left out. */
 export function query(values: object): string {
   const pairs = Object.entries(values).filter(([, value]) => value !== undefined && value !== null);
   if (pairs.length === 0) return "";
-  // Commas part the values of a list, and those within a value are percent-encoded.
+  // Commas part the values of a list, and those within a value are percent-encoded. A list of one empty name
+  // would be written as one that is empty.
   const one = (name: string) => (value: unknown) => encodeURIComponent(word(name, value));
+  const listed = (value: unknown) => (typeof value === "string" ? named(value) : value);
   const words = pairs.map(([name, value]: [string, unknown]) => {
-    return `${name}=${Array.isArray(value) ? value.map(one(name)).join(",") : one(name)(value)}`;
+    const text = Array.isArray(value) ? value.map(listed).map(one(name)).join(",") : one(name)(value);
+    return `${name}=${text}`;
   });
   return "?" + words.join("&");
 }
@@ -110,11 +138,32 @@ function word(name: string, value: unknown): string {
   return String(typeof value === "number" ? checked(value, name, false) : value);
 }
 
-/** The address without a slash at its end, and what it is called in messages. */
-export function splitUrl(url: string): { base: string; called: string } {
-  if (!/^https?:\/\//.test(url)) {
-    throw new TypeError(`the address of a node begins with http:// or https://; got "${url}"`);
+/**
+ * The address without a slash at its end. Messages of what is wrong with it do not show it: it may have a
+ * password in it.
+ */
+export function baseUrl(url: string): string {
+  const given = url.trim();
+  if (!/^https?:\/\//i.test(given)) {
+    throw new TypeError("a node's address begins with http:// or https://: http://127.0.0.1:8080");
   }
-  const base = url.replace(/\/+$/, "");
-  return { base, called: base.split("@").pop() as string };
+  if (!URL.canParse(given)) throw new TypeError("a node's address has a host or a port that no URL can have");
+  const { username, password, search, hash, protocol, host, pathname } = new URL(given);
+  if (username || password) {
+    throw new TypeError("a node's address has no user and no password: give a token as the option bearer");
+  }
+  if (search || hash) throw new TypeError("a node's address has no query and no fragment: leave them out");
+  return `${protocol}//${host}${pathname.replace(/\/+$/, "")}`;
+}
+
+/** The header of a token; none for no token. Messages do not show it. */
+export function authorization(bearer: string | undefined): Record<string, string> {
+  const token = bearer?.trim();
+  if (!token) return {};
+  if (!/^[\x21-\x7e]+$/.test(token)) {
+    throw new TypeError(
+      "the option bearer has a space, a line break or another character within that no token has",
+    );
+  }
+  return { Authorization: `Bearer ${token}` };
 }

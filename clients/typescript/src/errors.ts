@@ -95,6 +95,21 @@ export class NotFoundError extends ProblemError {
   }
 }
 
+/**
+ * 404, and not about a board or a member: the service has no such path, or something else answers. The
+ * client's address is wrong, for example with a path of its own, or the service is an older one.
+ */
+export class UnknownRouteError extends ProblemError {
+  static {
+    this.prototype.name = "UnknownRouteError";
+  }
+
+  constructor(status: number, problem: Partial<Problem>, retryAfterMs?: number) {
+    super(status, problem, retryAfterMs);
+    this.message += "; check the client's address: it is a node's, or a proxy's that passes /v1/ on to one";
+  }
+}
+
 /** 409: the state refuses it: `stale_version`, `out_of_range`, `overflow`, `board_differs` and others. */
 export class RejectedError extends ProblemError {
   static {
@@ -186,6 +201,9 @@ const KINDS: Record<number, typeof ProblemError> = {
 /** The error for an answer that is not a success. */
 export function problem(status: number, body: unknown, retryAfter?: string | null): ProblemError {
   const told = typeof body === "object" && body !== null && !Array.isArray(body) ? body : {};
+  const { code } = told as Partial<Problem>;
+  const isRoute = status === 404 && (code === undefined || code === "unknown_route");
+  const kind = isRoute ? UnknownRouteError : (KINDS[status] ?? ProblemError);
   const isSeconds = retryAfter != null && /^\d+$/.test(retryAfter);
-  return new (KINDS[status] ?? ProblemError)(status, told, isSeconds ? Number(retryAfter) * 1000 : undefined);
+  return new kind(status, told, isSeconds ? Number(retryAfter) * 1000 : undefined);
 }

@@ -18,5 +18,6 @@ export {
   RanktreeError,
   RejectedError,
   UnavailableError,
+  UnknownRouteError,
 } from "./errors.js";
 export { latest, memberHash, shardOf } from "./tokens.js";

@@ -66,9 +66,9 @@ export class LiveView {
 
   #apply(kind: string, data: string, id: string | undefined): boolean {
     if (kind === "end") throw ended(data);
-    if (kind === "state") this.state = this.#inOrder(decode(data) as LiveState);
+    if (kind === "state") this.state = this.#inOrder(decode(data, "LiveState") as LiveState);
     else if (kind === "changes" && this.state)
-      this.state = this.#changed(this.state, decode(data) as LiveChanges);
+      this.state = this.#changed(this.state, decode(data, "LiveChanges") as LiveChanges);
     else return false;
     this.lastEventId = id ?? this.lastEventId;
     return true;
@@ -104,6 +104,6 @@ function byMember(before: ListedEntry[], after: ListedEntry[]): Map<string, List
 }
 
 function ended(data: string): ProblemError {
-  const told = decode(data) as { status?: unknown };
+  const told = decode(data, "Problem") as { status?: unknown };
   return problem(typeof told.status === "number" ? told.status : 500, told);
 }

@@ -97,6 +97,10 @@ export class Publisher {
   ): Promise<Publisher> {
     const { shards, prefix = "ranktree", ackTimeoutMs, giveUpAfterMs, maxWaiting, ...others } = options;
     if (giveUpAfterMs !== undefined) checkGiveUp(giveUpAfterMs);
+    if ([servers].flat().some((server) => server.includes("@"))) {
+      // The client of NATS would leave them out, or show them in an error.
+      throw new TypeError("a server's address has no user and no password: give the options user and pass");
+    }
     const connection = await connect({ maxReconnectAttempts: -1, ...others, servers });
     try {
       const found = shards ?? (await findShards(connection, prefix));
@@ -201,11 +205,12 @@ export class Publisher {
           });
         }
         const told = error instanceof errors.TimeoutError ? `within ${timeoutMs} ms` : messageOf(error);
-        throw new ConnectionFailedError(`no node answered to ${subject}: ${told}`, true, { cause: error });
+        const detail = `no node answered to ${subject}: ${told}`;
+        throw new ConnectionFailedError(detail, !isUnsent(error), { cause: error });
       });
     const status = answer.headers?.get("Nats-Service-Error-Code");
-    if (status) throw problem(Number(status), decode(answer.string()));
-    return decode(answer.string()) as JobsWritten;
+    if (status) throw problem(Number(status), decode(answer.string(), "Problem"));
+    return decode(answer.string(), "JobsWritten") as JobsWritten;
   }
 
   /** Counts a call, for which `close` waits. */
@@ -223,7 +228,11 @@ export class Publisher {
   }
 
   #shard(job: Job): number {
-    const { member } = job;
+    // Jobs may come from anywhere, and JavaScript has no types.
+    const member = (job as Job | undefined)?.member;
+    if (typeof member !== "string") {
+      throw new TypeError(`a job has a member, which is a string; got ${typeof member}`);
+    }
     const bytes = Buffer.byteLength(member, "utf8");
     // Half of a pair is not a character, and has no UTF-8.
     if (bytes < 1 || bytes > 256 || /\p{Surrogate}/u.test(member)) {
@@ -294,7 +303,7 @@ export class Publisher {
         } else if (isNoResponders(error)) {
           told = `${subject}: there is no stream ${stream}; a node with the same prefix creates it`;
         } else if (isFinal(error)) {
-          throw new PublishError(told, messageId, mayBeStored, { cause });
+          throw new PublishError(told, messageId, mayBeStored || !isUnsent(error), { cause });
         } else {
           // Not acknowledged in time, or the connection was lost.
           mayBeStored = true;
@@ -453,8 +462,7 @@ function newId(): string {
 
 function isNoResponders(error: unknown): boolean {
   // A publish that nobody answers is another error, which this one is the cause of.
-  const kinds = [error, error instanceof Error ? error.cause : undefined];
-  return kinds.some((one) => one instanceof errors.RequestError && one.isNoResponders());
+  return causesOf(error).some((one) => one instanceof errors.RequestError && one.isNoResponders());
 }
 
 /** What sending again does not help against. */
@@ -466,8 +474,20 @@ function isFinal(error: unknown): boolean {
     errors.InvalidArgumentError,
     errors.InvalidSubjectError,
   ];
-  const cause = error instanceof Error ? error.cause : undefined;
-  return kinds.some((kind) => error instanceof kind || cause instanceof kind);
+  return causesOf(error).some((one) => kinds.some((kind) => one instanceof kind));
+}
+
+/** Whether a message was refused, by the client of NATS or by the server, before anybody could have it. */
+function isUnsent(error: unknown): boolean {
+  // Who may not read the answer may have sent the message.
+  const isAnswer = (one: unknown) =>
+    one instanceof errors.PermissionViolationError && one.operation === "subscription";
+  return isFinal(error) && !causesOf(error).some(isAnswer);
+}
+
+/** An error, and what it comes from. */
+function causesOf(error: unknown): unknown[] {
+  return [error, error instanceof Error ? error.cause : undefined];
 }
 
 function messageOf(error: unknown): string {

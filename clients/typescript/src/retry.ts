@@ -11,14 +11,25 @@ export function pauseMs(number: number): number {
   return spread(Math.min(PAUSE_MAX_MS, PAUSE_MIN_MS * 2 ** Math.min(number, 16)));
 }
 
+/**
+ * Milliseconds to wait after a try of a request, counted from 0: short once, for a connection that was lost,
+ * and then as long as an overloaded node may need. Two retries span 1 to 2 s.
+ */
+export function requestPauseMs(number: number): number {
+  return pauseMs(2 + 3 * number);
+}
+
 /** So that clients that failed at the same moment do not come back at the same moment. */
 export function spread(ms: number): number {
   return ms * (0.5 + Math.random() / 2);
 }
 
 export function isRead(method: string, route: string): boolean {
-  return method === "GET" || route.endsWith(":lookup") || route.endsWith("/ranks:of");
+  return method === "GET" || READS.some((end) => route.endsWith(end));
 }
+
+/** What is read with a body. No name or id has a colon in a path, so that none ends like this. */
+const READS = [":lookup", ":of", ":combine"];
 
 /**
  * Whether a request that failed may be sent again as it is.

@@ -82,6 +82,66 @@ test("a manual season is opened", async () => {
   assert.equal((await thrown(RejectedError, client.openSeason("league"))).code, "season_conflict");
 });
 
+test("a planned season is moved and cancelled", async () => {
+  await client.define("planned", { windows: ["all", "season"], season: "manual" });
+  const { season } = await client.openSeason("planned", { at: new Date("2100-01-01T00:00:00Z") });
+  const moved = await client.moveSeason("planned", season, { at: new Date("2100-02-01T00:00:00Z") });
+  assert.deepEqual([moved.season, moved.begin], [season, "2100-02-01T00:00:00Z"]);
+  const cancelled = await client.cancelSeason("planned", season);
+  assert.equal(cancelled.cancelled, true);
+  assert.deepEqual((await client.board("planned")).planned_seasons ?? [], []);
+});
+
+test("who is hidden is listed", async () => {
+  await fill("moderated", [
+    ["p1", 1],
+    ["p2", 2],
+  ]);
+  const jobs: Job[] = ["p1", "p2"].map((member) => ({ board: "moderated", member, op: "hide" }));
+  await client.writeMany(jobs);
+  const [first] = (await client.hidden({ member: "p1" })).hidden;
+  assert.deepEqual([first?.member, first?.board], ["p1", "moderated"]);
+  const bans = await all(client.iterHidden({ board: "moderated", limit: 1 }));
+  assert.deepEqual(
+    bans.map((ban) => ban.member),
+    ["p1", "p2"],
+  );
+});
+
+test("a board that is read-only refuses writes until it is not", async () => {
+  await client.define("frozen");
+  const reason = "the final is over";
+  const set = await client.setReadOnly({ board: "frozen", readonly: true, reason });
+  assert.deepEqual([set.readonly, set.reason], [true, reason]);
+  const refused = await thrown(AccessError, client.write("frozen", "p1", { score: 1 }));
+  assert.equal(refused.code, "read_only");
+  await client.setReadOnly({ board: "frozen", readonly: false });
+  assert.equal((await client.write("frozen", "p1", { score: 1 })).changed, true);
+});
+
+test("boards are ranked together", async () => {
+  await fill("chess", [
+    ["p1", 10],
+    ["p2", 20],
+    ["p3", 30],
+  ]);
+  await fill("go", [["p1", 100]]);
+  const what = { boards: { chess: 1, go: 2 }, limit: 1 };
+  const page = await client.combine({ ...what, member: "p3" });
+  assert.deepEqual([page.total, page.entries[0]?.score, page.member?.rank], [3, 210, 2]);
+  const found = await all(client.iterCombine(what));
+  assert.deepEqual(
+    found.map((entry) => [entry.member, entry.score]),
+    [
+      ["p1", 210],
+      ["p3", 30],
+      ["p2", 20],
+    ],
+  );
+  const rest = await all(client.iterCombine({ ...what, cursor: page.next_cursor ?? "" }));
+  assert.equal(rest.length, 2);
+});
+
 test("ids of members survive the path", async () => {
   const members = [
     "a/b",

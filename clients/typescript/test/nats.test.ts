@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, test } from "node:test";
+import { inspect } from "node:util";
 
 import { jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
@@ -321,6 +322,34 @@ test("nodes write jobs and answer", async () => {
   });
 });
 
+test("what is wrong with a job or an address is said, without secrets", async () => {
+  const publisher = await publisherOf(nats.url);
+  const nameless = { board: "arena", score: 1 } as unknown as Job;
+  await assert.rejects(publisher.publish(nameless), /^TypeError: a job has a member.*undefined/);
+  await assert.rejects(publisher.publishMany([job("p1"), nameless]), /a job has a member/);
+  await assert.rejects(publisher.write([nameless]), /a job has a member/);
+  await assert.rejects(publisher.publish(undefined as unknown as Job), /a job has a member/);
+  for (const server of ["nats://user:hunter2@127.0.0.1:4222", "user:hunter2@127.0.0.1:99999"]) {
+    await assert.rejects(Publisher.connect([nats.url, server]), (error) => {
+      assert.ok(error instanceof TypeError);
+      assert.doesNotMatch(inspect(error), /hunter2@/);
+      assert.match(error.message, /user and pass/);
+      return true;
+    });
+  }
+});
+
+test("a write over a closed connection is known not to be applied", async () => {
+  const connection = await connect({ servers: nats.url });
+  const publisher = closing(new Publisher(connection, { shards: 3 }));
+  await connection.close();
+  await assert.rejects(publisher.write([job("p42")]), (error) => {
+    assert.ok(error instanceof ConnectionFailedError, String(error));
+    assert.equal(error.mayBeApplied, false);
+    return true;
+  });
+});
+
 test("a game with the least permissions publishes", async () => {
   const passwords = Object.fromEntries(
     ["NODE", "GAME", "REJECTS"].map((user) => [`RANKTREE_${user}_PASSWORD`, `nats_${user}`]),
@@ -340,4 +369,12 @@ test("a game with the least permissions publishes", async () => {
   assert.equal((await reader.member("arena", "p42", { after: token })).score, 1);
   assert.deepEqual((await publisher.write([job("p42")], { changedOnly: true })).results, [{ changed: true }]);
   await assert.rejects(Publisher.connect(guarded.url, who), /give shards/);
+  // Without an inbox of its own it sends, and may not read what comes of that.
+  const { inboxPrefix: _, ...deaf } = who;
+  const times = { ackTimeoutMs: 300, giveUpAfterMs: 500 };
+  const blind = await publisherOf(guarded.url, { shards: 3, ...deaf, ...times });
+  await assert.rejects(blind.publish(job("p43")), (error) => {
+    assert.ok(error instanceof PublishError && error.mayBeStored, String(error));
+    return true;
+  });
 });
