@@ -64,7 +64,7 @@ fn with_windows(schema: Value) -> Value {
 
 fn error() -> Value {
     json!({"error": {
-        "type": "integer", "format": "int64", "minimum": 0,
+        "allOf": [component("Integer")],
         "description": "The most by which the score is too high. Present on boards of the kind `top_k`."
     }})
 }
