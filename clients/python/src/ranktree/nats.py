@@ -8,12 +8,14 @@ message has a `Nats-Msg-Id`, which it keeps when it is sent again, so that the s
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 from collections import deque
 from concurrent.futures import Future
 from types import TracebackType
 from typing import (
     Any,
+    Awaitable,
     Callable,
     Coroutine,
     Deque,
@@ -44,6 +46,8 @@ from .tokens import latest, shard_of
 
 # The server forgets an id after two minutes, unless the operator set another time on the stream.
 GIVE_UP_MAX = 110.0
+
+LOG = logging.getLogger("ranktree")
 
 T = TypeVar("T")
 
@@ -91,9 +95,12 @@ class AsyncPublisher:
         ack_timeout: float = 5.0,
         give_up_after: float = 60.0,
         max_waiting: int = 10_000,
+        connect_within: float = 10.0,
         **options: Any,
     ) -> Self:
         """Connects to NATS. `options` are those of `nats.connect`, such as `user`, `password` and `tls`.
+
+        `ConnectionFailedError` if that fails. A connection that is lost later is made again without end.
 
         - `shards`: how many there are. Without it the publisher asks the first jobs stream, for which its
           user needs the permission to publish to `$JS.API.STREAM.INFO.*`.
@@ -101,9 +108,9 @@ class AsyncPublisher:
         - `ack_timeout`: seconds until a message that was not acknowledged is sent again.
         - `give_up_after`: seconds until the publisher stops sending it, at most 110.
         - `max_waiting`: how many jobs and arrays wait to be stored; further calls wait for room.
+        - `connect_within`: seconds until the publisher stops trying to connect.
         """
-        options.setdefault("max_reconnect_attempts", -1)
-        connection = await nats.connect(servers, **options)
+        connection = await connected(servers, connect_within, options)
         try:
             found = await find_shards(connection, prefix) if shards is None else shards
             publisher = cls(
@@ -191,7 +198,7 @@ class AsyncPublisher:
             raise ValueError(f"the jobs of a write belong to one shard; these belong to {sorted(shards)}")
         subject = f"{self._prefix}.write.{shards.pop()}"
         headers = {"Ranktree-Results": "changed"} if changed_only else None
-        body = encode(list(jobs))
+        body = encode(list(jobs), types.Job)
         # It would be sent once there is a connection again, however long nobody has waited for it by then.
         if self._is_waiting():
             raise ConnectionFailedError(f"{subject}: not connected to NATS; nothing was sent", False)
@@ -208,17 +215,19 @@ class AsyncPublisher:
             raise ConnectionFailedError(f"{subject}: {error}", True) from error
         status = (answer.headers or {}).get("Nats-Service-Error-Code")
         if status is not None:
-            raise problem(int(status), decode(answer.data))
-        return cast(types.JobsWritten, decode(answer.data))
+            raise problem(int(status), decode(answer.data, types.Problem))
+        return cast(types.JobsWritten, decode(answer.data, types.JobsWritten))
 
     def _shard(self, job: types.Job) -> int:
-        member = job["member"]
+        member = job.get("member")
+        if not isinstance(member, str):
+            raise ValueError(f"a job names its member; got {member!r}")
         if not 1 <= len(member.encode("utf-8")) <= 256:
             raise ValueError(f"a member's id is 1 to 256 bytes; got {member!r}")
         return shard_of(member, self.shards)
 
     def _encode(self, job: types.Job) -> Tuple[int, bytes]:
-        return self._shard(job), check_size(encode(job))
+        return self._shard(job), check_size(encode(job, types.Job))
 
     def _is_waiting(self) -> bool:
         """Whether the connection was lost and is being made anew."""
@@ -459,6 +468,41 @@ def stop(loop: asyncio.AbstractEventLoop, thread: threading.Thread) -> None:
     loop.call_soon_threadsafe(loop.stop)
     thread.join()
     loop.close()
+
+
+async def connected(servers: Union[str, List[str]], within: float, options: Dict[str, Any]) -> Client:
+    """A connection, made within so many seconds."""
+    connection, errors = Client(), Errors(options.pop("error_cb", None))
+    options = {"max_reconnect_attempts": -1, **options, "error_cb": errors.take}
+    try:
+        await asyncio.wait_for(connection.connect(servers, **options), within)
+    except (nats.errors.Error, OSError, asyncio.TimeoutError) as error:
+        await connection.close()
+        # The last one says why no server could be had.
+        why = errors.last or error
+        told = f"not connected to NATS within {within:g} s: {str(why) or type(why).__name__}"
+        raise ConnectionFailedError(told, False) from None
+    except BaseException:
+        await connection.close()
+        raise
+    errors.is_connecting = False
+    return connection
+
+
+class Errors:
+    """Takes the errors of a connection, which `nats` would print with their traces."""
+
+    def __init__(self, passed_on: Optional[Callable[[Exception], Awaitable[None]]]) -> None:
+        self.last: Optional[Exception] = None
+        self.is_connecting = True
+        self._passed_on = passed_on
+
+    async def take(self, error: Exception) -> None:
+        self.last = error
+        if self._passed_on is not None:
+            await self._passed_on(error)
+        elif not self.is_connecting:
+            LOG.warning("the connection to NATS: %s", str(error) or type(error).__name__)
 
 
 async def find_shards(connection: Client, prefix: str) -> int:
