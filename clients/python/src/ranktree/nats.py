@@ -8,14 +8,12 @@ message has a `Nats-Msg-Id`, which it keeps when it is sent again, so that the s
 from __future__ import annotations
 
 import asyncio
-import logging
 import threading
 from collections import deque
 from concurrent.futures import Future
 from types import TracebackType
 from typing import (
     Any,
-    Awaitable,
     Callable,
     Coroutine,
     Deque,
@@ -30,7 +28,6 @@ from typing import (
     cast,
 )
 
-import nats
 import nats.errors
 import nats.js.errors
 from nats.aio.client import Client
@@ -40,14 +37,13 @@ from typing_extensions import Self
 from . import types
 from ._batch import Lane, Room, Waiting, check_id, check_size, cut
 from ._codec import decode, encode
+from ._connect import connected, find_shards
 from ._retry import pause
 from .errors import ConnectionFailedError, PublishError, PublishManyError, RanktreeError, problem
 from .tokens import latest, shard_of
 
 # The server forgets an id after two minutes, unless the operator set another time on the stream.
 GIVE_UP_MAX = 110.0
-
-LOG = logging.getLogger("ranktree")
 
 T = TypeVar("T")
 
@@ -468,52 +464,3 @@ def stop(loop: asyncio.AbstractEventLoop, thread: threading.Thread) -> None:
     loop.call_soon_threadsafe(loop.stop)
     thread.join()
     loop.close()
-
-
-async def connected(servers: Union[str, List[str]], within: float, options: Dict[str, Any]) -> Client:
-    """A connection, made within so many seconds."""
-    connection, errors = Client(), Errors(options.pop("error_cb", None))
-    options = {"max_reconnect_attempts": -1, **options, "error_cb": errors.take}
-    try:
-        await asyncio.wait_for(connection.connect(servers, **options), within)
-    except (nats.errors.Error, OSError, asyncio.TimeoutError) as error:
-        await connection.close()
-        # The last one says why no server could be had.
-        why = errors.last or error
-        told = f"not connected to NATS within {within:g} s: {str(why) or type(why).__name__}"
-        raise ConnectionFailedError(told, False) from None
-    except BaseException:
-        await connection.close()
-        raise
-    errors.is_connecting = False
-    return connection
-
-
-class Errors:
-    """Takes the errors of a connection, which `nats` would print with their traces."""
-
-    def __init__(self, passed_on: Optional[Callable[[Exception], Awaitable[None]]]) -> None:
-        self.last: Optional[Exception] = None
-        self.is_connecting = True
-        self._passed_on = passed_on
-
-    async def take(self, error: Exception) -> None:
-        self.last = error
-        if self._passed_on is not None:
-            await self._passed_on(error)
-        elif not self.is_connecting:
-            LOG.warning("the connection to NATS: %s", str(error) or type(error).__name__)
-
-
-async def find_shards(connection: Client, prefix: str) -> int:
-    """How many shards there are, as the first jobs stream says."""
-    stream = f"{prefix.upper()}_JOBS_0"
-    try:
-        info = await connection.jetstream().stream_info(stream)
-    except (nats.js.errors.Error, nats.errors.Error) as error:
-        told = f"the stream {stream} does not say how many shards there are: {error}"
-        raise RanktreeError(f"{told}; start a node, or give shards=") from error
-    found = (info.config.metadata or {}).get("ranktree-shards")
-    if found is None:
-        raise RanktreeError(f"the stream {stream} is not one of ranktree's")
-    return int(found)
