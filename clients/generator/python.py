@@ -1,6 +1,6 @@
 """Writes the Python client's types, and its client without asyncio from the one with it.
 
-Numbers are `int`, and `float` where a board's key is. The service writes integers beyond 2^53 and infinities as
+Numbers are `int`, or `float` on boards with such keys. The service writes those beyond 2^53 and infinities as
 strings; the client turns them where NUMBERS says that an object has some.
 """
 
@@ -131,7 +131,7 @@ class Places:
         return self.found[one.name]
 
     def _kind(self, kind: Kind) -> str:
-        """`#`: a number; a name: an object with some; `*` before it: of each field. Lists are as their items."""
+        """`#`: a number; a name: an object with some; `*` before it: each field. Lists are as items."""
         if isinstance(kind, OneOf):
             several: Set[str] = {place for one in kind.kinds if (place := self._kind(one))}
             if len(several) > 1:
@@ -215,8 +215,8 @@ def types(model: Model) -> str:
     early = [text for text in aliases if not re.search(r"\b(Job|JobResult)\b", text)]
     late = [text for text in aliases if text not in early]
     told = [
-        "# Where objects have numbers that JSON may have as strings: those beyond 2^53, and infinities. By the names",
-        "# of objects and their fields. `#` is a number, a name is an object that has some, and with `*` before it",
+        "# Where objects have numbers that may be strings in JSON: beyond 2^53, and infinities. By the names",
+        "# of objects and of fields. `#` is a number, a name is an object with some, and with `*` before it",
         "# each field is one, because its keys are data. Lists are as their items.",
     ]
     top = [*early, "", *told, *Places(model).lines(), "", ""]

@@ -8,7 +8,14 @@ import httpx
 import pytest
 from support import Node, free_port
 
-from ranktree import AsyncRanktree, ConnectionFailedError, NotFoundError, ProblemError, Ranktree, WrongAddressError
+from ranktree import (
+    AsyncRanktree,
+    ConnectionFailedError,
+    NotFoundError,
+    ProblemError,
+    Ranktree,
+    WrongAddressError,
+)
 from ranktree.nats import Publisher
 
 SECRET = "rkt_abc"

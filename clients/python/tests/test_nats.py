@@ -93,7 +93,7 @@ def test_without_a_server_connecting_fails_soon_and_prints_nothing(
             lambda: Publisher.connect(url, **options),
             lambda: asyncio.run(play(**options, error_cb=hear)),
         ):
-            with pytest.raises(ConnectionFailedError, match="cannot connect to NATS: .*Connect call failed") as error:
+            with pytest.raises(ConnectionFailedError, match="to NATS: .*Connect call failed") as error:
                 connect()
             assert not error.value.may_be_applied and "rkt_abc" not in str(error.value)
         assert time.monotonic() - begin < 10
@@ -116,7 +116,8 @@ def test_a_lost_connection_is_told_in_a_line(
         until("it is told", lambda: caplog.records)
         nats.start()
         publisher.publish(job("p42"))
-    assert {(one.name, one.levelname, one.exc_info) for one in caplog.records} == {("ranktree", "WARNING", None)}
+    lines = {(one.name, one.levelname, one.exc_info) for one in caplog.records}
+    assert lines == {("ranktree", "WARNING", None)}
 
 
 def test_an_id_counts_once(nats: Nats, nats_node: Node) -> None:
@@ -252,9 +253,12 @@ def test_arrays_are_cut_at_a_thousand_jobs_and_127_kib(nats: Nats, nats_node: No
             with pytest.raises(ValueError, match="1 to 256 bytes"):
                 publisher.publish(job(wrong))
         nameless: Any = {"board": "arena", "score": 1}
-        for call in (publisher.publish, lambda one: publisher.publish_many([one]), lambda one: publisher.write([one])):
-            with pytest.raises(ValueError, match="a job names its member"):
-                call(nameless)
+        with pytest.raises(ValueError, match="a job names its member"):
+            publisher.publish(nameless)
+        with pytest.raises(ValueError, match="a job names its member"):
+            publisher.publish_many([nameless])
+        with pytest.raises(ValueError, match="a job names its member"):
+            publisher.write([nameless])
 
 
 def test_a_lost_acknowledgement_and_a_killed_node_count_once(nats: Nats, nats_node: Node) -> None:

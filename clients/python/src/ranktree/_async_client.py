@@ -60,7 +60,7 @@ class AsyncRanktree(AsyncRequests):
         name: Optional[str] = None,
         **options: Unpack[types.OpenSeasonQuery],
     ) -> types.OpenedSeason:
-        """Opens or plans the next manual season of a board, at a time or as soon as possible. It is sent once.
+        """Opens or plans the next manual season, at a time or as soon as possible. It is sent once.
 
         With a `name`, the next one's, you may repeat it.
         """
@@ -295,7 +295,7 @@ class AsyncRanktree(AsyncRequests):
         wanted: types.CombineInput,
         **options: Unpack[types.CombineQuery],
     ) -> types.CombinedBoards:
-        """A page of several boards together: `combine({"boards": {"race": 1, "arena": 0.5}, "limit": 10})`."""
+        """A page of boards together: `combine({"boards": {"race": 1, "arena": 0.5}, "limit": 9})`."""
         body = encode(wanted, types.CombineInput)
         return await self._send(types.CombinedBoards, "POST", path("boards") + ":combine", options, body)
 

@@ -48,7 +48,7 @@ def decode(body: bytes, kind: type) -> Any:
 
 
 def _turned(value: Any, place: str, turn: Callable[[Any], Any]) -> Any:
-    """The value with its numbers turned: those that NUMBERS knows at this place, and nothing of callers' own."""
+    """The value with those numbers turned that NUMBERS knows here, and nothing of callers' own."""
     if isinstance(value, (list, tuple)):
         return [_turned(one, place, turn) for one in value]
     if place == "#":

@@ -16,8 +16,8 @@ Profile = Mapping[str, Any]
 Token = str
 AsOf = str
 
-# Where objects have numbers that JSON may have as strings: those beyond 2^53, and infinities. By the names
-# of objects and their fields. `#` is a number, a name is an object that has some, and with `*` before it
+# Where objects have numbers that may be strings in JSON: beyond 2^53, and infinities. By the names
+# of objects and of fields. `#` is a number, a name is an object with some, and with `*` before it
 # each field is one, because its keys are data. Lists are as their items.
 NUMBERS: Dict[str, Dict[str, str]] = {
     'KeyInput': {'min': '#', 'max': '#'},
