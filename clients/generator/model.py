@@ -20,8 +20,6 @@ DOCUMENT = ROOT / "docs" / "openapi.json"
 # Schemas that each language writes by hand. `Integer` and `IntegerInput` are signed and have 64 bits;
 # `Version` is unsigned and has 64; `Time` is a moment; `Metadata` is an object of the caller's.
 SCALARS = ["Integer", "IntegerInput", "Version", "Metadata", "Time"]
-# An answer has what callers gave as JSON of their own. Nothing in it is converted.
-FREE_FORM = ["job", "meta", "profile"]
 # Routes that return something else than JSON, or that `ranktree snapshot` is for.
 LEFT_OUT = ["/openapi.json", "/docs", "/metrics", "/healthz", "/readyz"]
 # What every read takes.
@@ -40,6 +38,8 @@ class Word:
     # Of an integer: whether it is never negative, and whether it is never zero besides.
     is_unsigned: bool = False
     is_positive: bool = False
+    # Of an integer: whether it has 64 bits, so that it may be a string beyond 2^53.
+    is_long: bool = False
 
 
 @dataclass(frozen=True)
@@ -143,9 +143,8 @@ class Model:
         self.records: List[Record] = []
         # The optional parameters of requests; the first is `Reading`.
         self.queries: List[Record] = []
-        # Fields of answers whose integers are strings beyond 2^53 - 1.
-        self.integer_fields: Set[str] = set()
-        self._text_fields: Set[str] = set()
+        # Of records that answer a write with 200: the record that may answer it with 202 instead.
+        self.accepted: Dict[str, str] = {}
         self._read()
 
     def find(self, name: str) -> Optional[Union[Record, Alias]]:
@@ -174,14 +173,12 @@ class Model:
                 continue
             for operation in operations.values():
                 self._query(operation)
+                self._answers(operation)
         types: List[Union[Record, Alias]] = [*self.aliases, *self.records, *self.queries]
         names = [one.name for one in types]
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
             raise Unknown(f"{twice} would each be two types")
-        both = self.integer_fields & self._text_fields
-        if both:
-            raise Unknown(f"{sorted(both)} are integers here and text there")
 
     def _inputs(self) -> Set[str]:
         """The schemas of what callers send."""
@@ -249,8 +246,10 @@ class Model:
             return ANY
         if kind not in ("string", "integer", "number", "boolean", "null"):
             raise Unknown(f"{owner}.{name}: {json.dumps(schema)}")
-        least = schema.get("minimum", -1) if kind == "integer" else -1
-        return Word(kind, least >= 0, least > 0)
+        if kind != "integer":
+            return Word(kind)
+        least = schema.get("minimum", -1)
+        return Word(kind, least >= 0, least > 0, schema.get("format") == "int64")
 
     def _define(self, name: str, schema: Dict[str, Any], is_input: bool) -> Kind:
         """Makes a record of an object, or of its variants."""
@@ -271,22 +270,12 @@ class Model:
                     if len(known) > 1 and len(self.records) > before:
                         raise Unknown(f"{name}.{one} is more than one object")
                 told.setdefault(one, inner.get("description", ""))
-                if not is_input and one not in FREE_FORM:
-                    self._note(one, inner)
         record = Record(name, self._resolve(schema).get("description", ""), is_input)
         for one, found in kinds.items():
             is_required = all(one in variant.get("required", []) for variant in variants)
             record.fields.append(Field(one, join(found), is_required, told[one]))
         self.records.append(record)
         return Named(name)
-
-    def _note(self, name: str, schema: Dict[str, Any]) -> None:
-        """Takes down whether a field of an answer is an integer that may be written as a string."""
-        refs = {reference(one) for one in walk_refs(schema)}
-        if refs & {"Integer", "Score"}:
-            self.integer_fields.add(name)
-        if schema.get("type") == "string" or refs & {"BoardName", "MemberId", "Time", "Token", "AsOf"}:
-            self._text_fields.add(name)
 
     def _query(self, operation: Dict[str, Any]) -> None:
         """Makes a record of the optional parameters of a request's query, if there are any."""
@@ -303,6 +292,17 @@ class Model:
             found = {name: parameter for name, parameter in found.items() if name not in READING}
         if found or record.is_reading:
             self._parameters(record, list(found.values()))
+
+    def _answers(self, operation: Dict[str, Any]) -> None:
+        """Takes down which answer of a write may come in place of another."""
+        named = {
+            status: reference(body["schema"])
+            for status, answer in operation["responses"].items()
+            for body in answer.get("content", {}).values()
+            if status in ("200", "202") and "$ref" in body["schema"]
+        }
+        if len(named) == 2:
+            self.accepted[named["200"]] = named["202"]
 
     def _parameters(self, record: Record, parameters: List[Dict[str, Any]]) -> None:
         for parameter in parameters:
@@ -328,17 +328,6 @@ def is_nullable(schema: Dict[str, Any]) -> bool:
     """Whether a schema of the document allows one other schema, or `null`."""
     choices = schema.get("anyOf") or schema.get("oneOf") or []
     return len(choices) == 2 and sum(map(is_null, choices)) == 1
-
-
-def walk_refs(schema: Any) -> List[Dict[str, Any]]:
-    if isinstance(schema, dict):
-        own = [schema] if "$ref" in schema else []
-        # Objects within are records of their own.
-        inner = [value for key, value in schema.items() if key in ("anyOf", "oneOf", "allOf", "items")]
-        return own + [found for value in inner for found in walk_refs(value)]
-    if isinstance(schema, list):
-        return [found for value in schema for found in walk_refs(value)]
-    return []
 
 
 def singular(text: str) -> str:

@@ -607,7 +607,7 @@ type Entry struct {
 	// positive if it has climbed. `null` if it was not listed then. Present with `movement`.
 	Movement *int64 `json:"movement"`
 	// The most by which the score is too high. Present on boards of the kind `top_k`.
-	Error *int64 `json:"error"`
+	Error *Integer `json:"error"`
 	// Present with `accuracy=approx`: the most by which `rank` and `position` can be off, as of the
 	// summaries that `as_of` names. 0 for the first 1,000.
 	RankError *int64 `json:"rank_error"`
@@ -640,7 +640,7 @@ type EntryByWindow struct {
 type EntryOnBoard struct {
 	Score Score `json:"score"`
 	// The most by which the score is too high. Present on boards of the kind `top_k`.
-	Error *int64 `json:"error"`
+	Error *Integer `json:"error"`
 	// 1 + the number of entries of that board with a better score; shared by equal scores. Present with
 	// `with_rank=true`.
 	Rank *int64 `json:"rank"`
@@ -665,7 +665,7 @@ type ListedEntry struct {
 	// positive if it has climbed. `null` if it was not listed then. Present with `movement`.
 	Movement *int64 `json:"movement"`
 	// The most by which the score is too high. Present on boards of the kind `top_k`.
-	Error *int64 `json:"error"`
+	Error *Integer `json:"error"`
 	// The member on the boards that the parameter `with` names; `null` where it is not listed. Present
 	// with `with`.
 	With      map[string]EntryOnBoard `json:"with"`
@@ -768,7 +768,7 @@ type GroupEntry struct {
 	// positive if it has climbed. `null` if it was not listed then. Present with `movement`.
 	Movement *int64 `json:"movement"`
 	// The most by which the score is too high. Present on boards of the kind `top_k`.
-	Error *int64 `json:"error"`
+	Error *Integer `json:"error"`
 	// The member on the boards that the parameter `with` names; `null` where it is not listed. Present
 	// with `with`.
 	With map[string]EntryOnBoard `json:"with"`

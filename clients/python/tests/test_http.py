@@ -6,7 +6,7 @@ import asyncio
 import socket
 import threading
 from datetime import datetime, timezone
-from typing import Any, Dict, List, Sequence, Tuple, Union
+from typing import Any, List, Tuple
 
 import httpx
 import pytest
@@ -18,11 +18,12 @@ from ranktree import (
     InvalidError,
     NotFoundError,
     NotYetAppliedError,
+    ProblemError,
     Ranktree,
     RejectedError,
     UnavailableError,
 )
-from ranktree.types import EntryInput, Job
+from ranktree.types import DefinitionInput, EntryInput, Job
 
 
 def fill(client: Ranktree, board: str, scores: List[Tuple[str, int]]) -> str:
@@ -51,6 +52,12 @@ def test_a_manual_season_is_opened(client: Ranktree) -> None:
     begin = datetime(2100, 1, 1, tzinfo=timezone.utc)
     opened = client.open_season("league", begin)
     assert (opened["season"], opened["begin"]) == ("s1", "2100-01-01T00:00:00Z")
+    # With its name it can be asked for again.
+    assert client.open_season("league", begin, name="s1")["begin"] == "2100-01-01T00:00:00Z"
+    moved = client.move_season("league", "s1", begin.replace(year=2101))
+    assert moved["begin"] == client.board("league")["planned_seasons"][0]["begin"] == "2101-01-01T00:00:00Z"
+    assert client.cancel_season("league", "s1")["cancelled"]
+    client.open_season("league", begin)
     with pytest.raises(RejectedError) as error:
         client.open_season("league")
     assert (error.value.status, error.value.code) == (409, "season_conflict")
@@ -67,26 +74,6 @@ def test_ids_of_members_survive_the_path(client: Ranktree) -> None:
     for member in members:
         client.remove_everywhere(member)
     assert client.board("ids")["totals"]["all"] == 0
-
-
-def test_integers_are_exact_up_to_64_bits(client: Ranktree) -> None:
-    client.define("exact", {"keys": [{"name": "points", "min": -(2**62)}, {"name": "time"}]})
-    for number, score in enumerate([[2**63 - 1, -(2**63)], [2**53 + 1, 5], [2**53, 4]]):
-        meta = {"score": str(2**60)}
-        entry = client.write("exact", f"p{number}", {"score": score, "meta": meta}, wait="applied")["entry"]
-        assert entry and entry["score"] == score
-        # What callers keep there is theirs.
-        assert entry["meta"] == meta
-    assert client.rank("exact", [2**53 + 1, 5])["rank"] == 2
-    assert client.board("exact")["keys"][0]["min"] == -(2**62)
-    assert client.percentiles("exact", [100])["percentiles"][0]["score"] == [2**63 - 1, -(2**63)]
-
-
-def test_boards_may_be_named_as_the_fields_of_answers(client: Ranktree) -> None:
-    scores: Dict[str, Union[int, Sequence[int]]] = {"meta": 2**60, "score": 2**61, "job": 1}
-    result = client.write_many([{"member": "p1", "scores": scores}], wait="applied")["results"][0]
-    boards: Any = result["boards"]
-    assert {board: change["entry"]["score"] for board, change in boards.items()} == scores
 
 
 def test_pages_are_iterated_without_a_gap(client: Ranktree) -> None:
@@ -126,6 +113,40 @@ def test_every_read_answers(client: Ranktree) -> None:
     assert client.clear("reads")["removed"] == 3
     assert client.drop("reads")["dropped"] is True
     assert client.status()["ready"]
+
+
+def test_what_operators_do(client: Ranktree) -> None:
+    fill(client, "kept", [(f"p{number}", number) for number in range(10)])
+    fill(client, "kept-too", [("p3", 100)])
+    both = client.combine({"boards": {"kept": 2, "kept-too": 0.5}, "limit": 1, "member": "p9"})
+    assert [(entry["member"], entry["score"]) for entry in both["entries"]] == [("p3", 56)]
+    assert both["member"] and (both["member"]["score"], both["member"]["rank"]) == (18, 2)
+    client.write("kept", "p4", {"op": "hide"})
+    client.write_many([{"member": "p5", "op": "hide"}])
+    assert [ban["member"] for ban in client.hidden(board="kept")["hidden"]] == ["p5", "p4"]
+    assert {ban["member"] for ban in client.iter_hidden(limit=1)} >= {"p4", "p5"}
+    assert client.trim("kept", better_than=7)["removed"] == 2
+    assert client.trim("kept", worse_than=1, window="all")["removed"] == 1
+    assert client.set_read_only({"board": "kept", "readonly": True, "reason": "a review"})["readonly"]
+    with pytest.raises(ProblemError) as refused:
+        client.write("kept", "p1", {"score": 1})
+    assert refused.value.code == "read_only"
+    assert not client.set_read_only({"board": "kept", "readonly": False})["readonly"]
+    client.write_many([{"member": "p5", "op": "show"}])
+    over: DefinitionInput = {"expires_at": "2020-01-01T00:00:00Z"}
+    with pytest.raises(RejectedError) as drops:
+        client.define("kept", over)
+    assert drops.value.code == "would_drop"
+    client.define("kept", over, force=True)
+
+
+def test_a_member_in_several_windows(client: Ranktree) -> None:
+    client.define("slices", {"windows": ["all", "day"]})
+    client.write("slices", "p1", {"score": 2**60})
+    # The type of the answer is that of what was asked for: mypy reads this as well.
+    windows = client.member("slices", "p1", windows="*")["windows"]
+    assert {name: entry and entry["score"] for name, entry in windows.items()} == {"all": 2**60, "day": 2**60}
+    assert client.member("slices", "p1", window="day")["rank"] == 1
 
 
 def test_problems_become_exceptions(client: Ranktree, node: Node) -> None:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import threading
+import time
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, Dict, List
 
 import nats as nats_py
 import pytest
-from support import ROOT, LossyLink, Nats, Node, until
+from support import ROOT, LossyLink, Nats, Node, free_port, until
 
 from ranktree import (
     ConnectionFailedError,
@@ -66,6 +68,56 @@ def test_a_published_job_is_ranked(nats: Nats, nats_node: Node) -> None:
         accepted = client.write("arena", "p42", {"score": 5, "op": "incr"})
         assert set(accepted) == {"token"}
         assert client.member("arena", "p42", after=latest(token, accepted["token"]))["score"] == 1205
+
+
+def test_without_a_server_connecting_fails_soon_and_prints_nothing(
+    capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    url = f"nats://user:rkt_abc@127.0.0.1:{free_port()}"
+    limits: List[Dict[str, Any]] = [
+        {"connect_within": 0.5},
+        {"max_reconnect_attempts": 1, "reconnect_time_wait": 0.05},
+        {"connect_within": 0.5, "allow_reconnect": False},
+    ]
+    heard: List[Exception] = []
+
+    async def hear(error: Exception) -> None:
+        heard.append(error)
+
+    async def play(**options: Any) -> None:
+        await AsyncPublisher.connect(url, **options)
+
+    for options in limits:
+        begin = time.monotonic()
+        for connect in (
+            lambda: Publisher.connect(url, **options),
+            lambda: asyncio.run(play(**options, error_cb=hear)),
+        ):
+            with pytest.raises(ConnectionFailedError, match="to NATS: .*Connect call failed") as error:
+                connect()
+            assert not error.value.may_be_applied and "rkt_abc" not in str(error.value)
+        assert time.monotonic() - begin < 10
+    assert heard, "who asks for the errors hears them"
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        with pytest.raises(ConnectionFailedError, match="not within 0.5 s"):
+            Publisher.connect(f"nats://127.0.0.1:{silent.getsockname()[1]}", connect_within=0.5)
+    nowhere: List[Any] = [[], ""]
+    for wrong in nowhere:
+        with pytest.raises(ValueError, match="server"):
+            Publisher.connect(wrong)
+    assert not caplog.records and not capfd.readouterr().err
+
+
+def test_a_lost_connection_is_told_in_a_line(
+    nats: Nats, nats_node: Node, caplog: pytest.LogCaptureFixture
+) -> None:
+    with Publisher.connect(nats.url, reconnect_time_wait=0.05) as publisher:
+        nats.kill()
+        until("it is told", lambda: caplog.records)
+        nats.start()
+        publisher.publish(job("p42"))
+    lines = {(one.name, one.levelname, one.exc_info) for one in caplog.records}
+    assert lines == {("ranktree", "WARNING", None)}
 
 
 def test_an_id_counts_once(nats: Nats, nats_node: Node) -> None:
@@ -200,6 +252,13 @@ def test_arrays_are_cut_at_a_thousand_jobs_and_127_kib(nats: Nats, nats_node: No
         for wrong in ("", "x" * 257):
             with pytest.raises(ValueError, match="1 to 256 bytes"):
                 publisher.publish(job(wrong))
+        nameless: Any = {"board": "arena", "score": 1}
+        with pytest.raises(ValueError, match="a job names its member"):
+            publisher.publish(nameless)
+        with pytest.raises(ValueError, match="a job names its member"):
+            publisher.publish_many([nameless])
+        with pytest.raises(ValueError, match="a job names its member"):
+            publisher.write([nameless])
 
 
 def test_a_lost_acknowledgement_and_a_killed_node_count_once(nats: Nats, nats_node: Node) -> None:

@@ -1329,8 +1329,8 @@ pub struct Entry {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub movement: Option<i64>,
     /// The most by which the score is too high. Present on boards of the kind `top_k`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub error: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "crate::integers::optional")]
+    pub error: Option<i64>,
     /// Present with `accuracy=approx`: the most by which `rank` and `position` can be off, as of the
     /// summaries that `as_of` names. 0 for the first 1,000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -1380,8 +1380,8 @@ pub struct EntryOnBoard {
     /// `score`.
     pub score: Score,
     /// The most by which the score is too high. Present on boards of the kind `top_k`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub error: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "crate::integers::optional")]
+    pub error: Option<i64>,
     /// 1 + the number of entries of that board with a better score; shared by equal scores. Present with
     /// `with_rank=true`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -1415,8 +1415,8 @@ pub struct ListedEntry {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub movement: Option<i64>,
     /// The most by which the score is too high. Present on boards of the kind `top_k`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub error: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "crate::integers::optional")]
+    pub error: Option<i64>,
     /// The member on the boards that the parameter `with` names; `null` where it is not listed. Present with
     /// `with`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -1566,8 +1566,8 @@ pub struct GroupEntry {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub movement: Option<i64>,
     /// The most by which the score is too high. Present on boards of the kind `top_k`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub error: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "crate::integers::optional")]
+    pub error: Option<i64>,
     /// The member on the boards that the parameter `with` names; `null` where it is not listed. Present with
     /// `with`.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -19,6 +19,7 @@ from .errors import (
     RanktreeError,
     RejectedError,
     UnavailableError,
+    WrongAddressError,
 )
 from .tokens import latest, member_hash, shard_of
 
@@ -37,6 +38,7 @@ __all__ = [
     "RanktreeError",
     "RejectedError",
     "UnavailableError",
+    "WrongAddressError",
     "latest",
     "member_hash",
     "shard_of",

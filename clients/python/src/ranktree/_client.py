@@ -1,67 +1,36 @@
-"""The blocking client. `make clients-generate` writes it from `_async_client.py`: do not edit."""
+"""Without asyncio. `make clients-generate` writes it from `_async_client.py`: do not edit."""
 
 from __future__ import annotations
 
 import time
 from datetime import datetime
-from types import TracebackType
-from typing import Any, Iterator, Dict, List, Mapping, Optional, Sequence, Type, Union, cast
+from typing import Iterator, Optional, Sequence, Union, overload
 
 import httpx
-from typing_extensions import Self, Unpack
+from typing_extensions import Unpack
 
 from . import types
-from ._codec import decode, encode, path, query, split_url, target, waits
+from ._requests import Requests, refused
+from ._codec import encode, given, path, query, target, waits
 from ._live import HEARTBEAT, LiveView
-from ._retry import PAUSE_MAX, is_read, pause, repeatable, spread, tries
-from .errors import ConnectionFailedError, ProblemError, problem
-from .tokens import latest
+from ._retry import PAUSE_MAX, pause, spread
+from .errors import ProblemError
 
 
-class Ranktree:
+class Ranktree(Requests):
     """Writes and reads over HTTP, through any node.
 
     One client may be used by many tasks or threads at a time; it keeps connections open until it is closed.
     Answers are plain dictionaries, whose types are in `ranktree.types`.
 
-    - `bearer`: the token that the node asks for, if it does.
+    - `url`: where a node is. With `http://user:password@host` it is asked with these, for a proxy that wants
+      them; then there is no `bearer`.
+    - `bearer`: the token that the node asks for, if it does. White space around it does not count.
     - `timeout`: seconds for a request. A read with `after` gets the time that it may wait in addition.
     - `retries`: how often a read is sent again if no answer came or the node was overloaded. A write is sent
       again only if it certainly was not taken.
     - `http`: an `httpx` client of your own, for proxies or certificates. It is not closed with this one.
     """
-
-    def __init__(
-        self,
-        url: str = "http://127.0.0.1:8080",
-        *,
-        bearer: Optional[str] = None,
-        timeout: float = 10.0,
-        retries: int = 2,
-        http: Optional[httpx.Client] = None,
-    ) -> None:
-        self._url, self._called = split_url(url)
-        self._timeout = timeout
-        self._retries = retries
-        self._headers = {"Authorization": f"Bearer {bearer}"} if bearer else {}
-        self._is_own = http is None
-        self._http = http or httpx.Client()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: Optional[Type[BaseException]],
-        error: Optional[BaseException],
-        trace: Optional[TracebackType],
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Closes the connections."""
-        if self._is_own:
-            self._http.close()
 
     # Boards
 
@@ -69,36 +38,64 @@ class Ranktree:
         self,
         board: str,
         definition: Optional[types.DefinitionInput] = None,
+        **options: Unpack[types.PutBoardQuery],
     ) -> types.DefinedBoard:
         """Creates a board, or changes what can be changed of it."""
-        answer = self._send("PUT", path("boards", board), body=definition or {})
-        return cast(types.DefinedBoard, answer)
+        body = encode(definition or {}, types.DefinitionInput)
+        return self._send(types.DefinedBoard, "PUT", path("boards", board), options, body)
 
     def boards(self, **options: Unpack[types.BoardsQuery]) -> types.BoardList:
         """A page of the boards, by name."""
-        return cast(types.BoardList, self._send("GET", path("boards"), options))
+        return self._send(types.BoardList, "GET", path("boards"), options)
 
     def board(self, board: str, **options: Unpack[types.BoardQuery]) -> types.Board:
         """A board's definition, and how many entries it has."""
-        return cast(types.Board, self._send("GET", path("boards", board), options))
+        return self._send(types.Board, "GET", path("boards", board), options)
 
     def open_season(
         self,
         board: str,
         at: Optional[Union[str, datetime]] = None,
+        *,
+        name: Optional[str] = None,
+        **options: Unpack[types.OpenSeasonQuery],
     ) -> types.OpenedSeason:
-        """Opens the next manual season of a board, at a time or as soon as possible. It is sent once."""
-        body = {} if at is None else {"at": at}
-        answer = self._send("POST", path("boards", board) + "/seasons", body=body)
-        return cast(types.OpenedSeason, answer)
+        """Opens or plans the next manual season, at a time or as soon as possible. It is sent once.
 
-    def drop(self, board: str) -> types.DroppedBoard:
+        With a `name`, the next one's, you may repeat it.
+        """
+        body = encode(given(at=at, name=name), types.SeasonInput)
+        return self._send(types.OpenedSeason, "POST", path("boards", board, "seasons"), options, body)
+
+    def move_season(
+        self,
+        board: str,
+        season: str,
+        at: Union[str, datetime],
+        **options: Unpack[types.MoveSeasonQuery],
+    ) -> types.OpenedSeason:
+        """Has a planned season begin at another time."""
+        route = path("boards", board, "seasons", season)
+        body = encode({"at": at}, types.MovedSeasonInput)
+        return self._send(types.OpenedSeason, "PUT", route, options, body)
+
+    def cancel_season(
+        self,
+        board: str,
+        season: str,
+        **options: Unpack[types.CancelSeasonQuery],
+    ) -> types.CancelledSeason:
+        """Cancels a planned season."""
+        route = path("boards", board, "seasons", season)
+        return self._send(types.CancelledSeason, "DELETE", route, options)
+
+    def drop(self, board: str, **options: Unpack[types.DeleteBoardQuery]) -> types.DroppedBoard:
         """Drops a board with all its entries."""
-        return cast(types.DroppedBoard, self._send("DELETE", path("boards", board)))
+        return self._send(types.DroppedBoard, "DELETE", path("boards", board), options)
 
-    def clear(self, board: str) -> types.RemovedEntries:
+    def clear(self, board: str, **options: Unpack[types.ClearBoardQuery]) -> types.RemovedEntries:
         """Removes all entries; the definition stays."""
-        return cast(types.RemovedEntries, self._send("POST", path("boards", board) + ":clear"))
+        return self._send(types.RemovedEntries, "POST", path("boards", board) + ":clear", options)
 
     def trim(
         self,
@@ -106,12 +103,22 @@ class Ranktree:
         *,
         positions_beyond: Optional[int] = None,
         worse_than: Optional[types.ScoreInput] = None,
+        better_than: Optional[types.ScoreInput] = None,
+        **options: Unpack[types.TrimBoardQuery],
     ) -> types.RemovedEntries:
-        """Removes the entries behind a position, or those with a worse score: give one of the two."""
-        body = {"positions_beyond": positions_beyond, "worse_than": worse_than}
-        body = {key: value for key, value in body.items() if value is not None}
-        answer = self._send("POST", path("boards", board) + ":trim", body=body)
-        return cast(types.RemovedEntries, answer)
+        """Removes the entries behind a position, or with a worse or better score: give one of the three."""
+        wanted = given(positions_beyond=positions_beyond, worse_than=worse_than, better_than=better_than)
+        body = encode(wanted, types.TrimInput)
+        return self._send(types.RemovedEntries, "POST", path("boards", board) + ":trim", options, body)
+
+    def set_read_only(
+        self,
+        wanted: types.ReadOnlyInput,
+        **options: Unpack[types.SetReadOnlyQuery],
+    ) -> types.ReadOnlySet:
+        """Has a board, or the service, refuse writes with a reason, or take them again."""
+        body = encode(wanted, types.ReadOnlyInput)
+        return self._send(types.ReadOnlySet, "POST", path("readonly"), options, body)
 
     # Writes
 
@@ -127,7 +134,7 @@ class Ranktree:
         With NATS and without `wait="applied"`, the answer has a `token` and nothing else.
         """
         route = path("boards", board, "members", member)
-        return cast(types.EntryWritten, self._send("PUT", route, options, job))
+        return self._send(types.EntryWritten, "PUT", route, options, encode(job, types.EntryInput))
 
     def write_many(
         self,
@@ -138,7 +145,8 @@ class Ranktree:
 
         With NATS and without `wait="applied"`, the answer has a `token` and nothing else.
         """
-        return cast(types.JobsWritten, self._send("POST", path("jobs"), options, list(jobs)))
+        body = encode(list(jobs), types.Job)
+        return self._send(types.JobsWritten, "POST", path("jobs"), options, body)
 
     def remove(
         self,
@@ -148,7 +156,7 @@ class Ranktree:
     ) -> types.EntryWritten:
         """Takes a member off a board."""
         route = path("boards", board, "members", member)
-        return cast(types.EntryWritten, self._send("DELETE", route, options))
+        return self._send(types.EntryWritten, "DELETE", route, options)
 
     def remove_everywhere(
         self,
@@ -156,22 +164,55 @@ class Ranktree:
         **options: Unpack[types.DeleteEverywhereQuery],
     ) -> types.MemberRemoved:
         """Takes a member off every board."""
-        return cast(types.MemberRemoved, self._send("DELETE", path("members", member), options))
+        return self._send(types.MemberRemoved, "DELETE", path("members", member), options)
 
     # Reads
 
-    def member(self, board: str, member: str, **options: Unpack[types.MemberQuery]) -> types.Entry:
-        """A member's score, rank, position and percentile. `NotFoundError` if it is not on the board."""
-        return cast(types.Entry, self._send("GET", path("boards", board, "members", member), options))
+    @overload
+    def member(
+        self,
+        board: str,
+        member: str,
+        *,
+        windows: None = None,
+        **options: Unpack[types.MemberQuery],
+    ) -> types.Entry: ...
+
+    @overload
+    def member(
+        self,
+        board: str,
+        member: str,
+        *,
+        windows: str,
+        **options: Unpack[types.MemberQuery],
+    ) -> types.EntryByWindow: ...
+
+    def member(
+        self,
+        board: str,
+        member: str,
+        *,
+        windows: Optional[str] = None,
+        **options: Unpack[types.MemberQuery],
+    ) -> Union[types.Entry, types.EntryByWindow]:
+        """A member's score, rank, position and percentile. `NotFoundError` if it is not on the board.
+
+        With `windows`, names joined by commas or `*`, its entries in several windows.
+        """
+        route = path("boards", board, "members", member)
+        if windows is None:
+            return self._send(types.Entry, "GET", route, options)
+        return self._send(types.EntryByWindow, "GET", route, {**options, "windows": windows})
 
     def around(self, board: str, member: str, **options: Unpack[types.AroundQuery]) -> types.Neighbours:
         """A member and its neighbours."""
         route = path("boards", board, "members", member, "around")
-        return cast(types.Neighbours, self._send("GET", route, options))
+        return self._send(types.Neighbours, "GET", route, options)
 
     def top(self, board: str, **options: Unpack[types.TopQuery]) -> types.Page:
         """A page of the best, or with `from_="bottom"` of the worst."""
-        return cast(types.Page, self._send("GET", path("boards", board, "top"), options))
+        return self._send(types.Page, "GET", path("boards", board, "top"), options)
 
     def positions(
         self,
@@ -181,11 +222,11 @@ class Ranktree:
     ) -> types.Page:
         """A page from any position on, counted from 1."""
         route = path("boards", board, "positions", str(position))
-        return cast(types.Page, self._send("GET", route, options))
+        return self._send(types.Page, "GET", route, options)
 
     def range(self, board: str, **options: Unpack[types.RangeQuery]) -> types.Page:
         """A page of the entries whose first key lies between `min` and `max`."""
-        return cast(types.Page, self._send("GET", path("boards", board, "range"), options))
+        return self._send(types.Page, "GET", path("boards", board, "range"), options)
 
     def lookup(
         self,
@@ -195,7 +236,8 @@ class Ranktree:
     ) -> types.Group:
         """Up to 1,000 members among themselves: friends' boards."""
         route = path("boards", board, "members") + ":lookup"
-        return cast(types.Group, self._send("POST", route, options, {"members": list(members)}))
+        body = encode({"members": list(members)}, types.LookupInput)
+        return self._send(types.Group, "POST", route, options, body)
 
     def rank(
         self,
@@ -205,7 +247,7 @@ class Ranktree:
     ) -> types.Rank:
         """The rank of a score, whether or not anybody has it."""
         route = path("boards", board, "rank")
-        return cast(types.Rank, self._send("GET", route, {**options, "score": score}))
+        return self._send(types.Rank, "GET", route, {**options, "score": score})
 
     def ranks(
         self,
@@ -215,19 +257,20 @@ class Ranktree:
     ) -> types.Ranks:
         """The ranks of up to 1,000 scores."""
         route = path("boards", board, "ranks") + ":of"
-        return cast(types.Ranks, self._send("POST", route, options, {"scores": list(scores)}))
+        body = encode({"scores": list(scores)}, types.ScoresInput)
+        return self._send(types.Ranks, "POST", route, options, body)
 
     def score(self, board: str, **options: Unpack[types.ScoreQuery]) -> types.Place:
         """The score at a `rank`, a `position` or a `percentile`: give one of the three."""
-        return cast(types.Place, self._send("GET", path("boards", board, "score"), options))
+        return self._send(types.Place, "GET", path("boards", board, "score"), options)
 
     def count(self, board: str, **options: Unpack[types.CountQuery]) -> types.Count:
         """How many entries lie between `min` and `max`."""
-        return cast(types.Count, self._send("GET", path("boards", board, "count"), options))
+        return self._send(types.Count, "GET", path("boards", board, "count"), options)
 
     def histogram(self, board: str, **options: Unpack[types.HistogramQuery]) -> types.Histogram:
         """How scores are spread, over equal `buckets` or between `edges`."""
-        return cast(types.Histogram, self._send("GET", path("boards", board, "histogram"), options))
+        return self._send(types.Histogram, "GET", path("boards", board, "histogram"), options)
 
     def percentiles(
         self,
@@ -237,7 +280,7 @@ class Ranktree:
     ) -> types.Percentiles:
         """The scores at some percentiles."""
         route = path("boards", board, "percentiles")
-        return cast(types.Percentiles, self._send("GET", route, {**options, "p": list(p)}))
+        return self._send(types.Percentiles, "GET", route, {**options, "p": list(p)})
 
     def member_boards(
         self,
@@ -245,15 +288,28 @@ class Ranktree:
         **options: Unpack[types.MemberBoardsQuery],
     ) -> types.MemberBoards:
         """A member's entries on some boards, or a page of all."""
-        return cast(types.MemberBoards, self._send("GET", path("members", member), options))
+        return self._send(types.MemberBoards, "GET", path("members", member), options)
+
+    def combine(
+        self,
+        wanted: types.CombineInput,
+        **options: Unpack[types.CombineQuery],
+    ) -> types.CombinedBoards:
+        """A page of boards together: `combine({"boards": {"race": 1, "arena": 0.5}, "limit": 9})`."""
+        body = encode(wanted, types.CombineInput)
+        return self._send(types.CombinedBoards, "POST", path("boards") + ":combine", options, body)
+
+    def hidden(self, **options: Unpack[types.HiddenQuery]) -> types.HiddenList:
+        """A page of the members who are hidden, on a board or on all."""
+        return self._send(types.HiddenList, "GET", path("hidden"), options)
 
     def rejects(self, **options: Unpack[types.RejectsQuery]) -> types.RejectList:
         """A page of the jobs that were refused, newest first."""
-        return cast(types.RejectList, self._send("GET", path("rejects"), options))
+        return self._send(types.RejectList, "GET", path("rejects"), options)
 
     def status(self) -> types.Status:
         """The state of the node, and of every shard."""
-        return cast(types.Status, self._send("GET", path("status")))
+        return self._send(types.Status, "GET", path("status"))
 
     # All pages. Each page is at least as new as the one before, also if another node answers.
 
@@ -263,7 +319,7 @@ class Ranktree:
         **options: Unpack[types.TopQuery],
     ) -> Iterator[types.ListedEntry]:
         """All entries from an end of a board on, best or worst first. `limit` is the size of a page."""
-        for page in self._pages(path("boards", board, "top"), options):
+        for page in self._pages(types.Page, path("boards", board, "top"), options):
             for entry in page["entries"]:
                 yield entry
 
@@ -273,13 +329,13 @@ class Ranktree:
         **options: Unpack[types.RangeQuery],
     ) -> Iterator[types.ListedEntry]:
         """All entries between `min` and `max`. `limit` is the size of a page."""
-        for page in self._pages(path("boards", board, "range"), options):
+        for page in self._pages(types.Page, path("boards", board, "range"), options):
             for entry in page["entries"]:
                 yield entry
 
     def iter_boards(self, **options: Unpack[types.BoardsQuery]) -> Iterator[types.ListedBoard]:
         """All boards, by name. `limit` is the size of a page."""
-        for page in self._pages(path("boards"), options):
+        for page in self._pages(types.BoardList, path("boards"), options):
             for board in page["boards"]:
                 yield board
 
@@ -289,26 +345,21 @@ class Ranktree:
         **options: Unpack[types.MemberBoardsQuery],
     ) -> Iterator[types.Entry]:
         """A member's entries on all boards."""
-        for page in self._pages(path("members", member), options):
+        for page in self._pages(types.MemberBoards, path("members", member), options):
             for entry in page["entries"]:
                 yield entry
 
+    def iter_hidden(self, **options: Unpack[types.HiddenQuery]) -> Iterator[types.Ban]:
+        """All who are hidden. `limit` is the size of a page."""
+        for page in self._pages(types.HiddenList, path("hidden"), options):
+            for ban in page["hidden"]:
+                yield ban
+
     def iter_rejects(self, **options: Unpack[types.RejectsQuery]) -> Iterator[types.Reject]:
         """All jobs that were refused, newest first. `limit` is the size of a page."""
-        for page in self._pages(path("rejects"), options):
+        for page in self._pages(types.RejectList, path("rejects"), options):
             for reject in page["rejects"]:
                 yield reject
-
-    def _pages(self, route: str, options: Mapping[str, Any]) -> Iterator[Any]:
-        options = dict(options)
-        while True:
-            page = self._send("GET", route, options)
-            yield page
-            if not page.get("next_cursor"):
-                return
-            options["cursor"] = page["next_cursor"]
-            if "as_of" in page and not options.get("partial"):
-                options["after"] = latest(options.get("after"), page["as_of"])
 
     # A board as it changes
 
@@ -344,8 +395,7 @@ class Ranktree:
                 ) as answer:
                     if not answer.is_success:
                         answer.read()
-                        told = answer.headers.get("Retry-After")
-                        raise problem(answer.status_code, body_of(answer), told)
+                        raise refused(answer)
                     for data in answer.iter_bytes():
                         if view.feed(data) and view.state is not None:
                             failures = 0
@@ -366,68 +416,3 @@ class Ranktree:
                 rest = pause(failures) if view.state is None else spread(view.reconnect)
             time.sleep(rest)
             failures += 1
-
-    # Requests
-
-    def _send(
-        self,
-        method: str,
-        route: str,
-        options: Mapping[str, Any] = {},
-        body: Optional[Union[Mapping[str, Any], List[Any]]] = None,
-    ) -> Any:
-        parameters = query(options)
-        content = None if body is None else encode(body)
-        for attempt in tries(self._retries):
-            try:
-                return self._once(method, route, parameters, content)
-            except ProblemError as error:
-                if attempt.is_last or not repeatable(method, route, error):
-                    raise
-                rest = error.retry_after
-            except ConnectionFailedError as error:
-                if attempt.is_last or error.may_be_applied:
-                    raise
-                rest = None
-            time.sleep(attempt.pause if rest is None else min(rest, PAUSE_MAX))
-        raise AssertionError("the last try returns or raises")
-
-    def _once(
-        self,
-        method: str,
-        route: str,
-        parameters: Dict[str, str],
-        content: Optional[bytes],
-    ) -> Any:
-        headers = dict(self._headers)
-        if content is not None:
-            headers["Content-Type"] = "application/json"
-        try:
-            answer = self._http.request(
-                method,
-                self._url + target(route, parameters),
-                content=content,
-                headers=headers,
-                timeout=self._timeout + waits(parameters),
-            )
-        except httpx.TransportError as error:
-            raise self._failed(method, route, error) from error
-        value = body_of(answer)
-        if not answer.is_success or value is None:
-            raise problem(answer.status_code, value, answer.headers.get("Retry-After"))
-        return value
-
-    def _failed(self, method: str, route: str, error: httpx.TransportError) -> ConnectionFailedError:
-        # Nothing was sent if there was no connection to send it on.
-        unsent = isinstance(error, (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout))
-        may_be_applied = not unsent and not is_read(method, route)
-        why = str(error) or type(error).__name__
-        return ConnectionFailedError(f"{self._called} did not answer {method} {route}: {why}", may_be_applied)
-
-
-def body_of(answer: httpx.Response) -> Any:
-    """What an answer says; `None` if it is not JSON."""
-    try:
-        return decode(answer.content) if answer.content else None
-    except ValueError:
-        return None

@@ -66,13 +66,14 @@ class LiveView:
         return False
 
     def _apply(self, kind: str, data: str, event_id: Optional[str]) -> bool:
-        told: Any = decode(data.encode("utf-8"))
+        body = data.encode("utf-8")
         if kind == "end":
+            told = decode(body, types.Problem)
             raise problem(told.get("status", 500), told)
         if kind == "state":
-            self.state = self._in_order(told)
+            self.state = self._in_order(decode(body, types.LiveState))
         elif kind == "changes" and self.state is not None:
-            self.state = self._changed(self.state, told)
+            self.state = self._changed(self.state, decode(body, types.LiveChanges))
         else:
             return False
         self.last_event_id = event_id or self.last_event_id

@@ -7,8 +7,11 @@ from typing import List
 
 from .errors import ProblemError
 
-# A pause between tries grows from here to there, in seconds.
-PAUSE_MIN, PAUSE_MAX = 0.05, 2.0
+# A pause between tries grows from here to there, in seconds, each time by so much. The first one is for a
+# connection that broke, the later ones for a node that is started again.
+PAUSE_MIN, PAUSE_MAX, PAUSE_GROWTH = 0.05, 2.0, 6.0
+# How often a request is sent again: with these pauses that is within two seconds or so.
+RETRIES = 3
 
 
 class Try:
@@ -25,7 +28,7 @@ def tries(retries: int) -> List[Try]:
 
 def pause(number: int) -> float:
     """Seconds to wait after a try, counted from 0."""
-    return spread(min(PAUSE_MAX, PAUSE_MIN * 2.0 ** min(number, 16)))
+    return spread(min(PAUSE_MAX, PAUSE_MIN * PAUSE_GROWTH ** min(number, 16)))
 
 
 def spread(seconds: float) -> float:
@@ -34,7 +37,7 @@ def spread(seconds: float) -> float:
 
 
 def is_read(method: str, route: str) -> bool:
-    return method == "GET" or route.endswith((":lookup", "/ranks:of"))
+    return method == "GET" or route.endswith((":lookup", "/ranks:of", "/boards:combine"))
 
 
 def repeatable(method: str, route: str, error: ProblemError) -> bool:

@@ -66,6 +66,10 @@ class NotFoundError(ProblemError):
     """404: no such board, member or position."""
 
 
+class WrongAddressError(ProblemError):
+    """What answers at this address is not ranktree, or has nothing at the path: the client's URL is wrong."""
+
+
 class RejectedError(ProblemError):
     """409: the state refuses it: `stale_version`, `out_of_range`, `overflow`, `board_differs` and others."""
 
@@ -134,7 +138,11 @@ def problem(status: int, body: Any, retry_after: Union[str, None] = None) -> Pro
     """The exception for an answer that is not a success."""
     body = body if isinstance(body, dict) else {}
     code, detail = str(body.get("code", "unknown")), str(body.get("detail", "the answer says no more"))
-    error = KINDS.get(status, ProblemError)(status, code, detail, body)
+    kind = KINDS.get(status, ProblemError)
+    if code == "unknown_route" or (code == "unknown" and (status < 300 or status == 404)):
+        kind = WrongAddressError
+        detail += "; the client's address is that of a node, without a path of the API"
+    error = kind(status, code, detail, body)
     if retry_after is not None and retry_after.isdecimal():
         error.retry_after = float(retry_after)
     return error

@@ -28,7 +28,6 @@ from typing import (
     cast,
 )
 
-import nats
 import nats.errors
 import nats.js.errors
 from nats.aio.client import Client
@@ -38,6 +37,7 @@ from typing_extensions import Self
 from . import types
 from ._batch import Lane, Room, Waiting, check_id, check_size, cut
 from ._codec import decode, encode
+from ._connect import connected, find_shards
 from ._retry import pause
 from .errors import ConnectionFailedError, PublishError, PublishManyError, RanktreeError, problem
 from .tokens import latest, shard_of
@@ -91,9 +91,12 @@ class AsyncPublisher:
         ack_timeout: float = 5.0,
         give_up_after: float = 60.0,
         max_waiting: int = 10_000,
+        connect_within: float = 10.0,
         **options: Any,
     ) -> Self:
         """Connects to NATS. `options` are those of `nats.connect`, such as `user`, `password` and `tls`.
+
+        `ConnectionFailedError` if that fails. A connection that is lost later is made again without end.
 
         - `shards`: how many there are. Without it the publisher asks the first jobs stream, for which its
           user needs the permission to publish to `$JS.API.STREAM.INFO.*`.
@@ -101,9 +104,9 @@ class AsyncPublisher:
         - `ack_timeout`: seconds until a message that was not acknowledged is sent again.
         - `give_up_after`: seconds until the publisher stops sending it, at most 110.
         - `max_waiting`: how many jobs and arrays wait to be stored; further calls wait for room.
+        - `connect_within`: seconds until the publisher stops trying to connect.
         """
-        options.setdefault("max_reconnect_attempts", -1)
-        connection = await nats.connect(servers, **options)
+        connection = await connected(servers, connect_within, options)
         try:
             found = await find_shards(connection, prefix) if shards is None else shards
             publisher = cls(
@@ -191,7 +194,7 @@ class AsyncPublisher:
             raise ValueError(f"the jobs of a write belong to one shard; these belong to {sorted(shards)}")
         subject = f"{self._prefix}.write.{shards.pop()}"
         headers = {"Ranktree-Results": "changed"} if changed_only else None
-        body = encode(list(jobs))
+        body = encode(list(jobs), types.Job)
         # It would be sent once there is a connection again, however long nobody has waited for it by then.
         if self._is_waiting():
             raise ConnectionFailedError(f"{subject}: not connected to NATS; nothing was sent", False)
@@ -208,17 +211,19 @@ class AsyncPublisher:
             raise ConnectionFailedError(f"{subject}: {error}", True) from error
         status = (answer.headers or {}).get("Nats-Service-Error-Code")
         if status is not None:
-            raise problem(int(status), decode(answer.data))
-        return cast(types.JobsWritten, decode(answer.data))
+            raise problem(int(status), decode(answer.data, types.Problem))
+        return cast(types.JobsWritten, decode(answer.data, types.JobsWritten))
 
     def _shard(self, job: types.Job) -> int:
-        member = job["member"]
+        member = job.get("member")
+        if not isinstance(member, str):
+            raise ValueError(f"a job names its member; got {member!r}")
         if not 1 <= len(member.encode("utf-8")) <= 256:
             raise ValueError(f"a member's id is 1 to 256 bytes; got {member!r}")
         return shard_of(member, self.shards)
 
     def _encode(self, job: types.Job) -> Tuple[int, bytes]:
-        return self._shard(job), check_size(encode(job))
+        return self._shard(job), check_size(encode(job, types.Job))
 
     def _is_waiting(self) -> bool:
         """Whether the connection was lost and is being made anew."""
@@ -459,17 +464,3 @@ def stop(loop: asyncio.AbstractEventLoop, thread: threading.Thread) -> None:
     loop.call_soon_threadsafe(loop.stop)
     thread.join()
     loop.close()
-
-
-async def find_shards(connection: Client, prefix: str) -> int:
-    """How many shards there are, as the first jobs stream says."""
-    stream = f"{prefix.upper()}_JOBS_0"
-    try:
-        info = await connection.jetstream().stream_info(stream)
-    except (nats.js.errors.Error, nats.errors.Error) as error:
-        told = f"the stream {stream} does not say how many shards there are: {error}"
-        raise RanktreeError(f"{told}; start a node, or give shards=") from error
-    found = (info.config.metadata or {}).get("ranktree-shards")
-    if found is None:
-        raise RanktreeError(f"the stream {stream} is not one of ranktree's")
-    return int(found)

@@ -3,21 +3,64 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Dict, FrozenSet, List, Literal, Sequence, Union
+from typing import Any, Dict, List, Literal, Mapping, Sequence, Union
 
 from typing_extensions import NotRequired, TypedDict
 
 BoardName = str
 InstanceName = str
 MemberId = str
-ScoreInput = Union[int, Sequence[int]]
-Score = Union[int, List[int]]
-Profile = Dict[str, Any]
+ScoreInput = Union[int, float, str, Sequence[Union[int, float, str]]]
+Score = Union[int, float, List[Union[int, float]]]
+Profile = Mapping[str, Any]
 Token = str
 AsOf = str
 
-# Fields of answers whose integers are strings beyond 2^53 - 1.
-INTEGER_FIELDS: FrozenSet[str] = frozenset(['max', 'min', 'score'])
+# Where objects have numbers that may be strings in JSON: beyond 2^53, and infinities. By the names
+# of objects and of fields. `#` is a number, a name is an object with some, and with `*` before it
+# each field is one, because its keys are data. Lists are as their items.
+NUMBERS: Dict[str, Dict[str, str]] = {
+    'KeyInput': {'min': '#', 'max': '#'},
+    'Key': {'min': '#', 'max': '#'},
+    'DefinitionInput': {'keys': 'KeyInput'},
+    'ListedBoard': {'keys': 'Key'},
+    'Board': {'keys': 'Key'},
+    'DefinedBoard': {'keys': 'Key'},
+    'BoardList': {'boards': 'ListedBoard'},
+    'TrimInput': {'worse_than': '#', 'better_than': '#'},
+    'Job': {'score': '#', 'scores': '*#', 'version': '#'},
+    'EntryInput': {'score': '#', 'version': '#'},
+    'Previous': {'score': '#'},
+    'Entry': {'score': '#', 'movement': '#', 'error': '#', 'version': '#'},
+    'Change': {'entry': 'Entry', 'previous': 'Previous'},
+    'EntryWritten': {'entry': 'Entry', 'previous': 'Previous', 'windows': '*Entry'},
+    'JobResult': {'entry': 'Entry', 'previous': 'Previous', 'boards': '*Change', 'windows': '*Entry'},
+    'JobsWritten': {'results': 'JobResult'},
+    'EntryByWindow': {'windows': '*Entry'},
+    'EntryOnBoard': {'score': '#', 'error': '#'},
+    'ListedEntry': {'score': '#', 'movement': '#', 'error': '#', 'with': '*EntryOnBoard', 'version': '#'},
+    'Page': {'entries': 'ListedEntry'},
+    'LiveState': {'entries': 'ListedEntry', 'members': 'ListedEntry'},
+    'LiveChanges': {'entries': 'ListedEntry', 'members': 'ListedEntry'},
+    'Neighbours': {'entries': 'ListedEntry'},
+    'GroupEntry': {'score': '#', 'movement': '#', 'error': '#', 'with': '*EntryOnBoard'},
+    'Group': {'entries': 'GroupEntry'},
+    'MemberBoards': {'entries': 'Entry'},
+    'Rank': {'score': '#'},
+    'ScoresInput': {'scores': '#'},
+    'RanksRank': {'score': '#'},
+    'Ranks': {'ranks': 'RanksRank'},
+    'Place': {'score': '#'},
+    'Count': {'min': '#', 'max': '#'},
+    'HistogramBucket': {'min': '#', 'max': '#'},
+    'Histogram': {'buckets': 'HistogramBucket'},
+    'PercentilesPercentile': {'score': '#'},
+    'Percentiles': {'percentiles': 'PercentilesPercentile'},
+    'CombinedEntry': {'score': '#'},
+    'CombinedMember': {'score': '#'},
+    'CombinedBoards': {'entries': 'CombinedEntry', 'member': 'CombinedMember'},
+    'Problem': {'results': 'JobResult'},
+}
 
 class KeyInput(TypedDict):
     name: str
@@ -28,9 +71,9 @@ class KeyInput(TypedDict):
     """`integer`: exact signed 64-bit integers. `float`: IEEE doubles, so fractions and infinities too; `incr`
     adds as doubles do. It can never change.
     """
-    min: NotRequired[Union[int, None]]
+    min: NotRequired[Union[int, float, str, None]]
     """The least value that a job may lead to. Existing entries stay as they are."""
-    max: NotRequired[Union[int, None]]
+    max: NotRequired[Union[int, float, str, None]]
     """The greatest value that a job may lead to; not below `min`. Existing entries stay as they are."""
     below_min: NotRequired[Union[Literal['reject', 'clamp'], None]]
     """What an `incr` to less than `min` does. `reject` refuses the job; `clamp` stops at the bound."""
@@ -44,8 +87,8 @@ class Key(TypedDict):
     order: Literal['asc', 'desc']
     type: NotRequired[Literal['float']]
     """`float`: IEEE doubles. Absent: exact 64-bit integers."""
-    min: NotRequired[int]
-    max: NotRequired[int]
+    min: NotRequired[Union[int, float]]
+    max: NotRequired[Union[int, float]]
     below_min: NotRequired[Literal['clamp']]
     """`clamp`: an `incr` to less than `min` leads to `min`. Absent: it is refused."""
     above_max: NotRequired[Literal['clamp']]
@@ -431,7 +474,7 @@ class Job(TypedDict):
     board: NotRequired[Union[BoardName, None]]
     member: MemberId
     score: NotRequired[Union[ScoreInput, None]]
-    scores: NotRequired[Union[Dict[str, ScoreInput], None]]
+    scores: NotRequired[Union[Mapping[str, ScoreInput], None]]
     op: NotRequired[Union[Literal['set', 'best', 'incr', 'create', 'update', 'remove', 'hide', 'show',
         'profile'], None]]
     """`set` replaces the score, `best` replaces a worse one, `incr` adds to it key by key, from zero for a
@@ -532,9 +575,9 @@ class EntryWrittenFirst(TypedDict):
 
 
 class EntryWritten(TypedDict):
-    """The outcome of the write."""
+    """The outcome of the write. With NATS and without `wait=applied` it has `token` and nothing else."""
     token: Token
-    changed: bool
+    changed: NotRequired[bool]
     """Whether the entry is another one afterwards for a reader who may see hidden ones: its score, its place
     among ties, `updated_at`, its metadata, or whether it is there. Of `hide` and `show`: whether the ban
     began or ended.
@@ -575,13 +618,13 @@ class MemberRemovedFirst(TypedDict):
 
 
 class MemberRemoved(TypedDict):
-    """The outcome of the removal."""
+    """The outcome of the removal. With NATS and without `wait=applied` it has `token` and nothing else."""
     token: Token
-    changed: bool
+    changed: NotRequired[bool]
     """Whether the job changed anything: an entry on any board, the profile, or the ban of all boards."""
-    entry: None
-    previous: None
-    counts: MemberRemovedCounts
+    entry: NotRequired[None]
+    previous: NotRequired[None]
+    counts: NotRequired[MemberRemovedCounts]
     """Boards."""
     detail: NotRequired[str]
     """What a removal with a `version` has left, and how to remove that: without one. Absent if it has left
@@ -654,10 +697,12 @@ class JobResult(TypedDict):
 
 
 class JobsWritten(TypedDict):
-    """The outcomes of the jobs, one result per job in their order."""
+    """The outcomes of the jobs, one result per job in their order. With NATS and without `wait=applied` it
+    has `token` and nothing else.
+    """
     token: str
     """A read with this as `after` sees these writes."""
-    results: List[JobResult]
+    results: NotRequired[List[JobResult]]
 
 
 class Entry(TypedDict):
@@ -700,7 +745,7 @@ class Entry(TypedDict):
     """The entry's position when the current instance of the window asked for began, less its position now:
     positive if it has climbed. `null` if it was not listed then. Present with `movement`.
     """
-    error: NotRequired[int]
+    error: NotRequired[Union[int, float]]
     """The most by which the score is too high. Present on boards of the kind `top_k`."""
     rank_error: NotRequired[int]
     """Present with `accuracy=approx`: the most by which `rank` and `position` can be off, as of the summaries
@@ -738,7 +783,7 @@ class EntryByWindow(TypedDict):
 class EntryOnBoard(TypedDict):
     """A member's entry on another board than the one that is listed."""
     score: Score
-    error: NotRequired[int]
+    error: NotRequired[Union[int, float]]
     """The most by which the score is too high. Present on boards of the kind `top_k`."""
     rank: NotRequired[int]
     """1 + the number of entries of that board with a better score; shared by equal scores. Present with
@@ -773,7 +818,7 @@ class ListedEntry(_ListedEntryWords):
     """The entry's position when the current instance of the window asked for began, less its position now:
     positive if it has climbed. `null` if it was not listed then. Present with `movement`.
     """
-    error: NotRequired[int]
+    error: NotRequired[Union[int, float]]
     """The most by which the score is too high. Present on boards of the kind `top_k`."""
     reached_at: NotRequired[str]
     version: NotRequired[int]
@@ -888,7 +933,7 @@ class GroupEntry(_GroupEntryWords):
     """The entry's position when the current instance of the window asked for began, less its position now:
     positive if it has climbed. `null` if it was not listed then. Present with `movement`.
     """
-    error: NotRequired[int]
+    error: NotRequired[Union[int, float]]
     """The most by which the score is too high. Present on boards of the kind `top_k`."""
 
 
@@ -1075,8 +1120,8 @@ class Count(TypedDict):
     window: InstanceName
     total: int
     """Entries of the instance."""
-    min: Union[int, None]
-    max: Union[int, None]
+    min: Union[int, float, None]
+    max: Union[int, float, None]
     count: int
     """Entries whose first key lies between the bounds."""
     as_of: AsOf
@@ -1092,8 +1137,8 @@ class Count(TypedDict):
 
 class HistogramBucket(TypedDict):
     """A bucket."""
-    min: int
-    max: int
+    min: Union[int, float]
+    max: Union[int, float]
     count: int
     """Entries in the bucket."""
 
@@ -1160,7 +1205,7 @@ class Percentiles(TypedDict):
 
 
 class CombineInput(TypedDict):
-    boards: Dict[str, float]
+    boards: Mapping[str, float]
     """Boards, and what their scores are multiplied by."""
     combine: NotRequired[Literal['union', 'inter', 'diff']]
     aggregate: NotRequired[Literal['sum', 'min', 'max']]
@@ -1795,10 +1840,6 @@ class MemberQuery(Reading, total=False):
     were listed. Such an entry has no `rank_error` and no `movement`, whatever was asked. Needs the scope
     `write`.
     """
-    windows: Union[str, None]
-    """Names of windows or instances, joined by commas, at most 64, in place of `window`. `*` asks for the
-    current instance of each window of the board.
-    """
     reached_at: Union[bool, None]
     """Whether an entry has `reached_at`, the time at which the score was reached, on boards where it orders
     ties. A copy of a board needs it to keep the order of ties. `updated_at` may be later.
@@ -1993,9 +2034,9 @@ class RangeQuery(Reading, total=False):
     """
     with_rank: Union[bool, None]
     """Whether `with` has ranks, too: 1 + the number of entries of the whole board with a better score."""
-    min: Union[int, None]
+    min: Union[int, float, str, None]
     """The least value."""
-    max: Union[int, None]
+    max: Union[int, float, str, None]
     """The greatest value; not below `min`."""
     limit: Union[int, None]
     """How many entries the page has at most."""
@@ -2053,9 +2094,9 @@ class ScoreQuery(Reading, total=False):
 
 class CountQuery(Reading, total=False):
     """What `count` may be asked with."""
-    min: Union[int, None]
+    min: Union[int, float, str, None]
     """The least value."""
-    max: Union[int, None]
+    max: Union[int, float, str, None]
     """The greatest value; not below `min`."""
 
 
@@ -2065,7 +2106,7 @@ class HistogramQuery(Reading, total=False):
     """How many buckets of about equal width the range from the least to the greatest score is cut into. Not
     with `edges`.
     """
-    edges: Union[Sequence[int], None]
+    edges: Union[Sequence[Union[int, float, str]], None]
     """2 to 1000 integers, each greater than the one before: the bounds of the buckets. A bucket ends just
     below the next edge; the last bucket includes its upper edge.
     """
