@@ -131,7 +131,7 @@ fn check(
         Ok(rows.map(|rows| Checked { known, rows }))
     });
     if args.dry_run {
-        source.tell_grown(|note| tally.note(note));
+        source.tell_grown(&tell);
     }
     let (summary, all_good) = tally.finish(true)?;
     if args.dry_run {
@@ -274,7 +274,7 @@ fn send(
         send_rows(rows, args, &service, boards, &mut next)
     });
     if outcome.is_ok() {
-        source.tell_grown(|note| tally.note(note));
+        source.tell_grown(&tell);
     }
     let (summary, all_applied) = tally.finish(false)?;
     if outcome.is_ok() || tally.has_outcomes() {

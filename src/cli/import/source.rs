@@ -109,7 +109,7 @@ impl Source {
     ///
     /// # Arguments
     /// `tell`: says it.
-    pub fn tell_grown(&self, tell: impl Fn(&str)) {
+    pub fn tell_grown(&self, tell: &dyn Fn(&str)) {
         let Origin::Files(files) = &self.from else { return };
         for (number, file) in files.iter().enumerate() {
             let Some(Grown { bytes, line, may_be_cut }) = file.grown() else { continue };

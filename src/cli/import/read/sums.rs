@@ -209,6 +209,7 @@ const LAST: &str = "in the last row has the sum of all rows above it";
 
 /// The scores so far, to know a row that has their sum or the like.
 #[derive(Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own of the rows so far")]
 pub struct Sums {
     all: Rows,
     /// Those behind the last row that was none.
