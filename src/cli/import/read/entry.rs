@@ -192,7 +192,7 @@ impl Builder {
         let (member, score, op) = (member.as_str(), score.as_ref(), op.map(Op::name));
         let job = JobText { board, member, score, op, version: first_version, at, meta: meta.as_deref() };
         let row = Row::new(line, job.json(), member, op, version.is_some(), boards());
-        let row = Row { no_integer, at, ..row };
+        let row = Row { at, no_integer, ..row };
         if let Some(updated_at) = repeated_at {
             followers.push(row.repeated(JobText { at: Some(updated_at), version, meta: None, ..job }.json()));
         }
