@@ -168,7 +168,8 @@ pub struct Args {
     #[arg(long = "duration", value_name = "UNIT[=NAME]", value_parser = DurationOf::parse)]
     pub durations: Vec<DurationOf>,
 
-    /// Leaves out rows that have this in place of a score, such as DNF, and counts them; may be repeated
+    /// Leaves out rows that have this in place of a score, such as DNF, or of a member, such as NULL, and
+    /// counts them; may be repeated
     #[arg(
         long = "blank",
         value_name = "TEXT",

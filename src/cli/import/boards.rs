@@ -9,6 +9,7 @@ use crate::cli::board_line::BoardLine;
 use crate::cli::import::ImportError;
 use crate::cli::import::best_end::BestEnd;
 use crate::cli::import::in_use::{InUse, other_windows};
+use crate::cli::import::key_order::check_key_order;
 use crate::cli::import::read::{RejectedLine, Row, advice};
 use crate::cli::import::send::{BoardFacts, Connection, KeyFacts};
 use crate::cli::import::tally::Tally;
@@ -234,6 +235,7 @@ impl<'a> Boards<'a> {
                         facts.windows.join(", ")
                     ));
                 }
+                check_key_order(board, facts.keys.as_deref().unwrap_or_default(), &making.key_names)?;
                 let found: Vec<&str> = facts.keys.iter().flatten().map(|key| key.order.as_str()).collect();
                 let differs = (0..).zip(&found).any(|(key, found)| *found != end(key));
                 if !order.is_empty() && differs {

@@ -285,6 +285,11 @@ pub enum ImportError {
     )]
     OtherOrder { board: String, found: String, given: String },
     #[error(
+        "board {board} has a key that is called {column:?}, its number {other}, and --column score={column} stands in the \
+         place of its number {key}: give the columns in the order of the keys"
+    )]
+    CrossedKeys { board: String, column: String, key: usize, other: usize },
+    #[error(
         "--order names {given} ends, and scores of board {board} have {keys} keys; name one for all, or one for each"
     )]
     OrderCount { board: String, given: usize, keys: usize },

@@ -14,6 +14,7 @@ mod boards;
 mod clock;
 mod error;
 mod in_use;
+mod key_order;
 mod open_windows;
 mod progress;
 mod read;
@@ -129,6 +130,9 @@ fn check(
         let rows = keeper.map(Keeper::finish).transpose()?;
         Ok(rows.map(|rows| Checked { known, rows }))
     });
+    if args.dry_run {
+        source.tell_grown(&tell);
+    }
     let (summary, all_good) = tally.finish(true)?;
     if args.dry_run {
         // A summary of nothing would only stand before the error.
@@ -269,6 +273,9 @@ fn send(
         let boards = Boards::new(Some(connection), &tally, making, true, known.unwrap_or_default());
         send_rows(rows, args, &service, boards, &mut next)
     });
+    if outcome.is_ok() {
+        source.tell_grown(&tell);
+    }
     let (summary, all_applied) = tally.finish(false)?;
     if outcome.is_ok() || tally.has_outcomes() {
         print(&summary);

@@ -3,10 +3,14 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
+use indicatif::HumanBytes;
+
 use crate::cli::import::args::Args;
 use crate::cli::import::error::ImportError;
 use crate::cli::import::progress::Progress;
-use crate::cli::import::read::{FileRows, InputFile, Place, Reading, RedisRows, RedisSource, Rows, Rules};
+use crate::cli::import::read::{
+    FileRows, Grown, InputFile, Place, Reading, RedisRows, RedisSource, Rows, Rules,
+};
 use crate::cli::import::shell_word::shell_word;
 use crate::config::given_words;
 use crate::types::Timestamp;
@@ -97,6 +101,26 @@ impl Source {
                 let rows: Box<dyn Rows + 'a> = rows.take().ok_or(ImportError::RedisNeeds)?;
                 Ok(rows)
             }
+        }
+    }
+
+    /// Says of each file that has grown since it was read where its rows ended, and how the others are
+    /// imported.
+    ///
+    /// # Arguments
+    /// `tell`: says it.
+    pub fn tell_grown(&self, tell: &dyn Fn(&str)) {
+        let Origin::Files(files) = &self.from else { return };
+        for (number, file) in files.iter().enumerate() {
+            let Some(Grown { bytes, line, may_be_cut }) = file.grown() else { continue };
+            let place = Place { file: number, line: line + u64::from(!may_be_cut), is_shared: false }.told();
+            let cut = if may_be_cut { ", which may have been cut there" } else { "" };
+            tell(&format!(
+                "{} has grown by {} since it was read, and what was written behind line {line} is not imported{cut}: the same \
+                 import with --from-line {place} goes on there",
+                file.name,
+                HumanBytes(bytes)
+            ));
         }
     }
 

@@ -11,6 +11,7 @@
 //! - [`import_forms`]: every form of a file on the page of imports becomes the board that it says
 //! - [`import_property`]: of any file, all rows are loaded as another reader has them, or nothing is
 //! - [`import_reader`]: another reader of tables, as simple as it can be
+//! - [`import_silent`]: files of which a reader could make a board that nobody meant, without a word
 //! - [`import_ties`]: equal scores keep the order of rows over files, and behind the line to go on from
 //! - [`import_traps`]: exports that another program has changed, what redis-cli writes, dry runs
 //! - [`redis`]: a sorted set of a real Redis ranks the same
@@ -32,6 +33,7 @@ mod import_advice;
 mod import_forms;
 mod import_property;
 mod import_reader;
+mod import_silent;
 mod import_ties;
 mod import_traps;
 mod load;

@@ -218,7 +218,7 @@ impl Header<'_> {
         let unasked = field.unasked(self.sample.iter().filter_map(|(line, _, record)| {
             let text = String::from_utf8_lossy(record.get(column).unwrap_or_default());
             let text = text.trim();
-            let is_blank = text.is_empty() || self.rules.blanks.iter().any(|blank| blank.trim() == text);
+            let is_blank = text.is_empty() || self.rules.is_blank(text);
             (!is_blank).then(|| (fits(text), (*line, text.to_owned())))
         }));
         match unasked {
@@ -359,7 +359,15 @@ impl Header<'_> {
                 };
                 !WITHIN_NAMES.contains(&mark) || self.sample.iter().all(in_row)
             };
-            let found = others.filter(|(mark, _, _)| count(*mark) > 0 && is_even(*mark));
+            // As in `ann: 5`, of which a space would make a member `ann:`.
+            let is_labelled = |line: &str| line.matches(':').count() == 1 && line.contains(": ");
+            let are_labelled = is_labelled(only)
+                && self
+                    .sample
+                    .iter()
+                    .all(|(_, _, row)| is_labelled(&String::from_utf8_lossy(row.as_slice())));
+            let found = others
+                .filter(|(mark, _, _)| count(*mark) > 0 && is_even(*mark) && !(are_labelled && *mark == ' '));
             // Of those that stand as often the first.
             found.rev().max_by_key(|(mark, _, _)| (!WITHIN_NAMES.contains(mark), count(*mark)))?
         } else {

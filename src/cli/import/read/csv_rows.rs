@@ -9,19 +9,20 @@ use smallvec::smallvec;
 
 use crate::cli::board_line::BoardLine;
 use crate::cli::import::ImportError;
+use crate::cli::import::read::csv_cells::{Written, is_empty};
 use crate::cli::import::read::csv_columns::{Columns, Found, Header};
-use crate::cli::import::read::csv_footer::{Sum, is_of_sums};
 use crate::cli::import::read::csv_head::{
-    SAMPLE_ROWS, check_first, check_separator, has_lone_return, has_row_names, read_ahead, separator_line,
-    skip_lines,
+    SAMPLE_ROWS, check_first, check_separator, has_row_names, read_ahead, separator_line, skip_lines,
 };
 use crate::cli::import::read::csv_names::names_note;
 use crate::cli::import::read::csv_records::{Records, board_line};
 use crate::cli::import::read::encoding::readings;
-use crate::cli::import::read::entry::{Builder, Built, Cells, KeyCell, Shared, row_op, trimmed_name};
-use crate::cli::import::read::numbers::Written;
+use crate::cli::import::read::entry::{Builder, Built, Cells, KeyCell, Shared, row_op};
+use crate::cli::import::read::names::{is_no_value, trimmed_name};
+use crate::cli::import::read::numbers;
 use crate::cli::import::read::row::{Followers, Parsed, RejectedLine};
 use crate::cli::import::read::rules::Rules;
+use crate::cli::import::read::sums::{self, Doubt, Sums, is_of_sums};
 use crate::cli::spreadsheet::unguarded;
 use crate::job::{Op, RejectCode};
 use crate::types::{quoted, shown};
@@ -47,7 +48,7 @@ pub struct CsvRows<R> {
     /// Whether names have an apostrophe where a spreadsheet would compute them.
     is_spreadsheet_safe: bool,
     /// Of the rows so far.
-    sum: Sum,
+    sums: Sums,
     note: String,
 }
 
@@ -129,6 +130,9 @@ impl<R: BufRead> CsvRows<R> {
             note += &names_note(&ahead, columns.member);
         }
         let mut builder = Builder::new(rules, names, shared);
+        builder.look_at_members(ahead.iter().filter_map(|(_, _, record)| {
+            std::str::from_utf8(record.get(columns.member).unwrap_or_default()).ok()
+        }));
         if !builder.rules.durations.is_empty() {
             let cell = |record: &ByteRecord, column: usize| {
                 String::from_utf8_lossy(record.get(column).unwrap_or_default()).trim().to_owned()
@@ -150,7 +154,7 @@ impl<R: BufRead> CsvRows<R> {
             board,
             followers: Followers::new(),
             is_spreadsheet_safe,
-            sum: Sum::default(),
+            sums: Sums::default(),
             note,
         })
     }
@@ -183,50 +187,20 @@ impl<R: BufRead> CsvRows<R> {
 
     fn parse(&mut self, line: u64) -> Result<Built, RejectedLine> {
         let record = &self.record;
-        let (found, expected) = (record.len(), self.header.len());
         let malformed = |why: String| RejectedLine::new(line, RejectCode::Malformed, why);
-        let is_empty = |cell: &[u8]| cell.iter().all(u8::is_ascii_whitespace);
-        if found > 1 && record.iter().all(is_empty) {
+        if record.len() > 1 && record.iter().all(is_empty) {
             // Spreadsheets write rows of separators alone.
             return Ok(Built::Blank(String::new()));
         }
-        // Some programs write a separator at the end of each row.
-        let has_more = record.iter().skip(expected).any(|cell| !is_empty(cell));
-        if found < expected || has_more {
-            let of = if self.builder.rules.no_header { "first row" } else { "header" };
-            return Err(malformed(format!("the {of} has {expected} columns, and this row has {found}")));
-        }
-        if std::str::from_utf8(record.as_slice()).is_err() {
-            return Err(malformed(self.not_utf8()));
-        }
-        if has_lone_return(record) {
-            return Err(malformed(ImportError::CarriageReturns.to_string()));
-        }
-        if self.last_line > line && record.iter().any(|cell| self.holds_row(cell)) {
-            return Err(malformed(format!(
-                "a quoted cell holds what seem to be rows, up to line {}: its quotation mark may be a character, and \
-                 --no-quotes reads all as such",
-                self.last_line
-            )));
-        }
-        if let Some(rest) = self.rest_of_score() {
-            return Err(RejectedLine::new(
-                line,
-                RejectCode::BadScore,
-                format!(
-                    "the cell {} behind the score is of a column without a name, and may belong to the score: quote the \
-                 score, with --thousands or --decimal, or give the column a name",
-                    quoted(rest)
-                ),
-            ));
-        }
-        if let Some(column) = self.late_quotes() {
-            return Err(malformed(format!(
-                "column {}: quotation marks enclose a cell only where nothing stands before them, and here is a \
-                 space; take it away, or --no-quotes reads the marks as characters",
-                quoted(self.header.get(column).map(String::as_str).unwrap_or_default())
-            )));
-        }
+        let written = Written {
+            record,
+            header: &self.header,
+            columns: &self.columns,
+            rules: &self.builder.rules,
+            delimiter: self.delimiter,
+            last_line: Some(self.last_line).filter(|last_line| *last_line > line),
+        };
+        written.check().map_err(|(code, why)| RejectedLine::new(line, code, why))?;
         let cell = |column: usize| {
             let bytes = record.get(column).unwrap_or_default();
             std::str::from_utf8(bytes.strip_suffix(b"\r").unwrap_or(bytes)).unwrap_or_default()
@@ -239,12 +213,15 @@ impl<R: BufRead> CsvRows<R> {
         let member = if is_exported { cell(member) } else { trimmed_name(cell(member)) };
         let name = |name| if self.is_spreadsheet_safe { unguarded(name) } else { Cow::Borrowed(name) };
         let member = name(member);
-        let key = |column: &usize| KeyCell { text: cell(*column).trim().into(), written: Written::Text };
+        let key =
+            |column: &usize| KeyCell { text: cell(*column).trim().into(), written: numbers::Written::Text };
         let parts = |parts: &'_ [(String, usize)]| -> Vec<(String, String)> {
             let part = |(name, column): &(String, usize)| {
                 let text = cell(*column).trim();
                 let json = serde_json::to_string(text).expect("every string can be JSON");
-                (!text.is_empty()).then(|| (name.clone(), json))
+                // As databases write it, and --blank says.
+                let is_absent = is_no_value(text) && self.builder.rules.is_blank(text);
+                (!text.is_empty() && !is_absent).then(|| (name.clone(), json))
             };
             parts.iter().filter_map(part).collect()
         };
@@ -270,40 +247,48 @@ impl<R: BufRead> CsvRows<R> {
         self.builder.build(line, &cells)
     }
 
-    /// A sum below the rows would be a member, and lead.
-    fn unless_footer(&mut self, line: u64, built: Built) -> Result<Built, RejectedLine> {
+    /// A sum among the rows would be a member, and lead.
+    fn unless_sum(&mut self, line: u64, built: Built) -> Result<Built, RejectedLine> {
         if !matches!(built, Built::Row(..)) || self.columns.is_exported {
             return Ok(built);
         }
-        let has_sum = self.sum.add(self.builder.first_key);
+        let score = self.builder.first_key;
         let cell = self.record.get(self.columns.member).unwrap_or_default();
-        let name = std::str::from_utf8(cell).unwrap_or_default().trim();
-        let what = match (is_of_sums(name), has_sum) {
-            (true, _) => "in the last row seems to be a sum or the like below the rows",
-            (false, true) => "in the last row has the sum of all rows above it",
-            (false, false) => return Ok(built),
+        let name = trimmed_name(std::str::from_utf8(cell).unwrap_or_default());
+        let Some(doubt) = self.sums.doubt(name, score) else {
+            self.sums.pass(score, true);
+            return Ok(built);
         };
-        let why = format!(
-            "{} {what}: take the line away, and what is below it, or move it further up if it is a member",
-            quoted(name)
-        );
-        if self.is_last() { Err(RejectedLine::new(line, RejectCode::BadMember, why)) } else { Ok(built) }
+        let name = name.to_owned();
+        let what = match doubt {
+            Doubt::Is(what) => Some(what),
+            Doubt::IfLast(what) => self.is_last().then_some(what),
+            Doubt::IfFirst if self.is_last() => Some(sums::LAST_NAMED),
+            Doubt::IfFirst => {
+                let is_whole = self.read_ahead();
+                let rest = self.ahead.iter().filter_map(|(_, _, record)| self.scored(record));
+                Sums::begins(&name, score, rest, is_whole).then_some(sums::FIRST)
+            }
+        };
+        self.sums.pass(score, what.is_none());
+        let refused = |what| RejectedLine::new(line, RejectCode::BadMember, sums::refusal(&name, what));
+        what.map_or(Ok(built), |what| Err(refused(what)))
     }
 
     /// Whether no row follows that has a member and a score. Remarks may.
     fn is_last(&mut self) -> bool {
-        if self.ahead.iter().any(|(_, _, record)| self.is_scored(record)) {
-            return false;
-        }
+        let is_member = |(name, _): (&str, Option<i64>)| !is_of_sums(name);
+        let has_member =
+            |rows: &Self| rows.ahead.iter().filter_map(|(_, _, record)| rows.scored(record)).any(is_member);
+        !has_member(self) && self.read_ahead() && !has_member(self)
+    }
+
+    /// Reads as many rows ahead as decide about a row; whether these are all.
+    fn read_ahead(&mut self) -> bool {
         while self.ahead.len() < SAMPLE_ROWS {
             match self.records.read() {
                 Ok(Some(line)) => {
-                    let record = self.records.record.clone();
-                    let is_more = self.is_scored(&record);
-                    self.ahead.push_back((line, self.records.last_line, record));
-                    if is_more {
-                        return false;
-                    }
+                    self.ahead.push_back((line, self.records.last_line, self.records.record.clone()));
                 }
                 Ok(None) => return true,
                 Err(error) => {
@@ -315,14 +300,13 @@ impl<R: BufRead> CsvRows<R> {
         false
     }
 
-    /// Whether a record has a member, who is no sum, and a score.
-    fn is_scored(&self, record: &ByteRecord) -> bool {
+    /// The member of a record that has one, and a score: that too, if it is a whole number.
+    fn scored<'a>(&self, record: &'a ByteRecord) -> Option<(&'a str, Option<i64>)> {
         let cell =
             |column: usize| std::str::from_utf8(record.get(column).unwrap_or_default()).unwrap_or_default();
         let member = trimmed_name(cell(self.columns.member));
-        let score = self.columns.scores.first().map(|column| cell(*column));
-        let is_member = !member.is_empty() && !is_of_sums(member);
-        is_member && score.is_some_and(|score| self.builder.is_number(score))
+        let score = self.builder.number(cell(*self.columns.scores.first()?), numbers::Written::Text)?;
+        (!member.is_empty()).then_some((member, score.integer().ok()))
     }
 
     /// Whether the row is a header once more, as where files were joined: `true` if it is the same one.
@@ -363,50 +347,6 @@ impl<R: BufRead> CsvRows<R> {
             }
         }
     }
-
-    /// Whether one of the lines in a cell, but the first, has as many cells as a row.
-    fn holds_row(&self, cell: &[u8]) -> bool {
-        let separators = self.header.len().saturating_sub(1);
-        let is_row =
-            |line: &[u8]| separators > 0 && memchr::memchr_iter(self.delimiter, line).count() == separators;
-        memchr::memchr(b'\n', cell).is_some() && cell.split(|byte| *byte == b'\n').skip(1).any(is_row)
-    }
-
-    /// A column of texts that begins with spaces and a quotation mark.
-    fn late_quotes(&self) -> Option<usize> {
-        let Columns { board, member, meta_parts, profile_parts, is_exported, .. } = &self.columns;
-        let parts = meta_parts.iter().chain(profile_parts).map(|(_, column)| *column);
-        let is_late = |column: &usize| {
-            let cell = self.record.get(*column).unwrap_or_default();
-            cell.starts_with(b" ") && cell.trim_ascii_start().starts_with(b"\"")
-        };
-        let is_read_so = *is_exported || self.builder.rules.no_quotes;
-        let mut columns = [*member].into_iter().chain(*board).chain(parts).filter(|_| !is_read_so);
-        columns.find(is_late)
-    }
-
-    /// What stands behind a score where no column has a name: the rest of a number with a comma, perhaps.
-    fn rest_of_score(&self) -> Option<&str> {
-        let behind = |key: &usize| {
-            let is_nameless = self.header.get(key + 1).is_some_and(String::is_empty);
-            let cell = self.record.get(key + 1).filter(|_| is_nameless)?.trim_ascii();
-            std::str::from_utf8(cell).ok().filter(|cell| cell.starts_with(|c: char| c.is_ascii_digit()))
-        };
-        self.columns.scores.iter().find_map(behind)
-    }
-
-    /// Names the first cell that is not UTF-8.
-    fn not_utf8(&self) -> String {
-        let bad = |(_, cell): &(usize, &[u8])| std::str::from_utf8(cell).is_err();
-        let (column, cell) = (0..).zip(self.record.iter()).find(bad).unwrap_or_default();
-        let name = self.header.get(column).map(String::as_str).unwrap_or_default();
-        format!(
-            "column {}: {} is not UTF-8; {}",
-            quoted(name),
-            quoted(&String::from_utf8_lossy(cell)),
-            readings(cell)
-        )
-    }
 }
 
 /// Whether who is in a row is hidden. Spreadsheets write it in capitals, or in their language.
@@ -441,7 +381,7 @@ impl<R: BufRead> Iterator for CsvRows<R> {
                     }
                     continue;
                 }
-                Ok(Some(line)) => match self.parse(line).and_then(|built| self.unless_footer(line, built)) {
+                Ok(Some(line)) => match self.parse(line).and_then(|built| self.unless_sum(line, built)) {
                     Ok(Built::Row(row, followers)) => {
                         self.followers = followers;
                         Some(Ok(Parsed::Row(row)))

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 use smallvec::{SmallVec, smallvec};
 
-use crate::cli::import::read::exact::is_shortened;
 use crate::cli::import::read::job_text::JobText;
+use crate::cli::import::read::names::{has_fraction, is_no_value, not_a_name};
 use crate::cli::import::read::numbers::{Numbers, Written};
 use crate::cli::import::read::plain_numbers::Durations;
 use crate::cli::import::read::row::{Followers, LastBoard, RejectedLine, Row, version_before};
@@ -92,6 +92,8 @@ pub struct Builder {
     durations: Vec<Option<Durations>>,
     /// Of the last row, if it is a whole number.
     pub first_key: Option<i64>,
+    /// Some of the first members are numbers that are not whole.
+    have_fractions: bool,
 }
 
 impl Builder {
@@ -105,7 +107,13 @@ impl Builder {
             numbers,
             durations: Vec::new(),
             first_key: None,
+            have_fractions: false,
         }
+    }
+
+    /// Looks what names of members are like.
+    pub fn look_at_members(&mut self, mut sample: impl Iterator<Item = impl AsRef<str>>) {
+        self.have_fractions = sample.any(|name| has_fraction(name.as_ref().trim()));
     }
 
     /// Decides how durations are read, and tells it.
@@ -122,20 +130,22 @@ impl Builder {
         self.durations.iter().flatten().map(Durations::note).collect()
     }
 
-    /// Whether a text could be a score, of which it is the first key.
-    pub fn is_number(&self, text: &str) -> bool {
-        self.numbers.first().is_some_and(|numbers| numbers.number(text, Written::Text).is_ok())
+    /// The number of a text that could be a score, of which it is the first key.
+    pub fn number(&self, text: &str, written: Written) -> Option<Number> {
+        let number = self.numbers.first()?.number(text, written).ok();
+        number.map(|(number, _)| number)
     }
 
     /// # Errors
     /// What is wrong with which of the fields, and the option that helps.
     pub fn build(&mut self, line: u64, cells: &Cells<'_>) -> Result<Built, RejectedLine> {
+        self.first_key = None;
         let op = self.op(line, cells)?;
         let is_scored = op.is_none_or(Op::takes_score);
         if is_scored && let Some(blank) = self.blank(cells) {
             return Ok(Built::Blank(blank));
         }
-        if let Some(why) = not_a_name(&cells.member).filter(|_| !cells.is_exported) {
+        if let Some(why) = not_a_name(&cells.member, self.have_fractions).filter(|_| !cells.is_exported) {
             return Err(RejectedLine::new(line, RejectCode::BadMember, named(&self.names.member, &why)));
         }
         let member = MemberId::new(&*cells.member).map_err(|why| {
@@ -182,7 +192,7 @@ impl Builder {
         let (member, score, op) = (member.as_str(), score.as_ref(), op.map(Op::name));
         let job = JobText { board, member, score, op, version: first_version, at, meta: meta.as_deref() };
         let row = Row::new(line, job.json(), member, op, version.is_some(), boards());
-        let row = Row { no_integer, ..row };
+        let row = Row { at, no_integer, ..row };
         if let Some(updated_at) = repeated_at {
             followers.push(row.repeated(JobText { at: Some(updated_at), version, meta: None, ..job }.json()));
         }
@@ -207,11 +217,12 @@ impl Builder {
         }
     }
 
-    /// The text that `--blank` has in place of a score.
+    /// The text that `--blank` has in place of a score, or of a member where there is no value.
     fn blank(&self, cells: &Cells<'_>) -> Option<String> {
-        let is_blank = |text: &&str| self.rules.blanks.iter().any(|blank| blank.trim() == text.trim());
-        let mut keys = cells.keys.iter().map(|key| &*key.text);
-        keys.find(is_blank).map(|text| text.trim().to_owned())
+        let keys = cells.keys.iter().map(|key| &*key.text);
+        let member = Some(&*cells.member).filter(|member| !cells.is_exported && is_no_value(member));
+        let mut texts = keys.chain(member);
+        texts.find(|text| self.rules.is_blank(text)).map(|text| text.trim().to_owned())
     }
 
     fn board(&mut self, line: u64, cells: &Cells<'_>) -> Result<Arc<str>, RejectedLine> {
@@ -285,8 +296,8 @@ impl Builder {
         text: Option<&str>,
         is_exported: bool,
     ) -> Result<Option<Timestamp>, RejectedLine> {
-        let is_blank = |text: &&str| self.rules.blanks.iter().any(|blank| blank.trim() == *text);
-        let Some(text) = text.filter(|text| !text.is_empty() && !is_blank(text)) else { return Ok(None) };
+        let is_there = |text: &&str| !text.is_empty() && !self.rules.is_blank(text);
+        let Some(text) = text.filter(is_there) else { return Ok(None) };
         let parsed = if is_exported {
             Timestamp::parse(text).map_err(|_| saved("a time", text))
         } else {
@@ -378,39 +389,4 @@ fn object(parts: &[(String, String)]) -> String {
         format!("{name}:{value}")
     };
     format!("{{{}}}", parts.iter().map(field).collect::<Vec<_>>().join(","))
-}
-
-/// Shorter numbers before `.0` may be names, such as those of versions.
-const ID_DIGITS: usize = 3;
-
-/// A name without what is not seen around it. Within a name such characters may be part of its last letter.
-pub fn trimmed_name(text: &str) -> &str {
-    text.trim_matches(|c: char| {
-        c.is_whitespace() || matches!(c, '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2060}')
-    })
-}
-
-/// Why a text is no name but what a program left around one.
-fn not_a_name(text: &str) -> Option<String> {
-    let told = quoted(text);
-    if text.starts_with('\u{feff}') {
-        return Some(format!(
-            "{told} begins with the mark of the beginning of a file: files were joined; import them as several"
-        ));
-    }
-    if is_shortened(text) {
-        return Some(format!(
-            "{told} is a number that a spreadsheet has shortened, and its further digits are lost: there, format the \
-             column as a number without decimals, or import from where it came"
-        ));
-    }
-    let id = text.strip_suffix(".0").filter(|id| id.len() >= ID_DIGITS);
-    if let Some(id) = id.filter(|id| id.bytes().all(|byte| byte.is_ascii_digit())) {
-        return Some(format!(
-            "{told} is a number that some programs have made of {id}, as pandas does in a column with gaps: write the \
-             column as whole numbers, there with astype(\"Int64\"), so that members are called as elsewhere"
-        ));
-    }
-    let forced = text.strip_prefix("=\"").and_then(|text| text.strip_suffix('"'))?;
-    Some(format!("{told} is how spreadsheets keep {forced:?} a text; save the column as text, without =\"\""))
 }

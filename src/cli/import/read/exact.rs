@@ -103,22 +103,60 @@ fn exponent_of(text: &str) -> Option<i32> {
     Some(if text.starts_with('-') { -exponent } else { exponent })
 }
 
+/// What is told of such a number where its digits matter.
+pub const SHORTENED: &str = "is a number that a spreadsheet has shortened, and its further digits are lost: there, format the \
+    column as a number without decimals, or import from where it came";
+
+/// The digits of a number as `7.65612E+16`, of which programs write one or two before the point.
+struct Scientific<'a> {
+    whole: &'a str,
+    /// `None`: there is no point.
+    fraction: Option<&'a str>,
+    sign: Option<char>,
+    exponent: &'a str,
+}
+
+impl<'a> Scientific<'a> {
+    fn parse(text: &'a str) -> Option<Self> {
+        let (mantissa, exponent) = text.split_once(['E', 'e'])?;
+        let unsigned = mantissa.strip_prefix(['-', '+', '−']).unwrap_or(mantissa);
+        let (whole, fraction) = match unsigned.split_once(['.', ',']) {
+            Some((whole, fraction)) => (whole, Some(fraction)),
+            None => (unsigned, None),
+        };
+        let sign = exponent.chars().next().filter(|c| matches!(c, '+' | '-' | '−'));
+        let exponent = sign.map_or(exponent, |sign| exponent.get(sign.len_utf8()..).unwrap_or_default());
+        let is_digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        let is_it = [whole, exponent].into_iter().chain(fraction).all(is_digits);
+        is_it.then_some(Self { whole, fraction, sign, exponent })
+    }
+}
+
+/// Whether a text is a number as programs write it that keep some of its digits alone, in any of its
+/// spellings: `7.65612E+16`, `7,7e16`, `8E16`, `76.6E+15`. Digits around one letter without a point and a
+/// sign, as in `12345e67`, are one of the ids that are written in hexadecimal.
+pub fn is_scientific(text: &str) -> bool {
+    // It is asked of every name.
+    if !text.ends_with(|c: char| c.is_ascii_digit()) {
+        return false;
+    }
+    let Some(Scientific { whole, fraction, sign, exponent }) = Scientific::parse(text) else { return false };
+    let is_double = exponent.trim_start_matches('0').len() <= 3;
+    let is_written_so = whole.len() <= 2 && (whole.len() == 1 || !whole.starts_with('0'));
+    fraction.is_some() || sign.is_some() || is_double && is_written_so
+}
+
 /// Whether a text is a large number as spreadsheets show it, in six digits at most: `7.65612E+16`. What ends
 /// in noughts is shown whole.
 pub fn is_shortened(text: &str) -> bool {
-    // It is asked of every name.
-    if !matches!(text.len(), 11 | 12) {
-        return false;
-    }
-    let unsigned = text.strip_prefix('-').unwrap_or(text);
-    let Some((mantissa, exponent)) = unsigned.split_once("E+") else { return false };
-    let Some((whole, fraction)) = mantissa.split_once(['.', ',']) else { return false };
-    let is_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
-    whole.len() == 1
-        && fraction.len() == 5
-        && exponent.len() == 2
-        && [whole, fraction, exponent].into_iter().all(is_digits)
-        && exponent > "05"
+    Scientific::parse(text).is_some_and(|Scientific { whole, fraction, sign, exponent }| {
+        whole.len() == 1
+            && fraction.is_some_and(|fraction| fraction.len() == 5)
+            && sign == Some('+')
+            && exponent.len() == 2
+            && exponent > "05"
+            && text.contains('E')
+    })
 }
 
 /// Digits without the separators between their groups. `None`: the groups are not of three digits; or, as in
@@ -148,4 +186,41 @@ pub fn is_space(c: char) -> bool {
 fn is_same_separator(found: char, meant: char) -> bool {
     let is_apostrophe = |c| matches!(c, '\'' | '’');
     found == meant || is_space(found) && is_space(meant) || is_apostrophe(found) && is_apostrophe(meant)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_some_digits_are_known_in_all_their_spellings() {
+        for (text, expect) in [
+            ("7.65612E+16", (true, true)),
+            ("7,65612E+16", (true, true)),
+            ("7.65611980123457E+016", (true, false)),
+            ("7.6561198E+16", (true, false)),
+            ("7.6561E+16", (true, false)),
+            ("7.6561198012345678e16", (true, false)),
+            ("8E+16", (true, false)),
+            ("8e16", (true, false)),
+            ("76.6E15", (true, false)),
+            ("-7.7e+16", (true, false)),
+            ("+7.7E-05", (true, false)),
+            ("123E+15", (true, false)),
+            ("123e4567", (false, false)),
+            ("12345e67", (false, false)),
+            ("01e5", (false, false)),
+            ("1e234567", (false, false)),
+            ("e16", (false, false)),
+            ("7.E16", (false, false)),
+            ("7.6E", (false, false)),
+            ("7.6E+1x", (false, false)),
+            ("ann", (false, false)),
+            ("76561198012345678", (false, false)),
+            ("1e3f5", (false, false)),
+            ("", (false, false)),
+        ] {
+            assert_eq!((is_scientific(text), is_shortened(text)), expect, "{text}");
+        }
+    }
 }

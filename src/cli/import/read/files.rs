@@ -113,6 +113,8 @@ pub struct FileRows<'a> {
     file: usize,
     /// A row is behind the place from which rows are read.
     has_rows: bool,
+    /// Of the last row of the file.
+    last_line: u64,
 }
 
 impl<'a> FileRows<'a> {
@@ -133,6 +135,7 @@ impl<'a> FileRows<'a> {
             rows: None,
             file: 0,
             has_rows: false,
+            last_line: 0,
         }
     }
 
@@ -207,7 +210,10 @@ impl Iterator for FileRows<'_> {
             match rows.next() {
                 None => {
                     self.tell_passed();
-                    (self.rows, self.file) = (None, self.file + 1);
+                    if let Some(file) = self.files.get_mut(self.file) {
+                        file.ended(&self.bytes_read, self.last_line);
+                    }
+                    (self.rows, self.file, self.last_line) = (None, self.file + 1, 0);
                 }
                 Some(Err(error)) => return Some(Err(self.in_file(error))),
                 Some(Ok(mut parsed)) => {
@@ -217,6 +223,7 @@ impl Iterator for FileRows<'_> {
                         Parsed::Board(_) | Parsed::Blank(_) => return Some(Ok(parsed)),
                     };
                     place.file = self.file;
+                    self.last_line = place.line;
                     // Files of text pass over such lines themselves, which is faster.
                     if *place >= self.reading.from {
                         self.has_rows = true;

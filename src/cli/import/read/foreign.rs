@@ -41,6 +41,7 @@ const FOREIGN: [(usize, &[u8], &str, &str); 12] = [
         "write it as CSV, as by pandas.read_pickle(FILE).to_csv(OTHER)",
     ),
 ];
+const YAML: (&str, &str) = ("YAML", "write its rows as JSON, as yq -o json FILE | ranktree import - does");
 /// How texts begin that are no table, what they are, and what writes of them what an import reads.
 const NO_TABLES: [(&str, &str, &str); 7] = [
     ("<!doctype", "a page of HTML", "its table must be saved as CSV"),
@@ -76,7 +77,16 @@ pub fn no_table(head: &[u8]) -> Option<(&'static str, &'static str)> {
     };
     let first = text.split(|byte| *byte == b'\n').next().unwrap_or_default().trim_ascii_end();
     if first == b"---" || first.starts_with(b"- ") && memchr::memmem::find(first, b": ").is_some() {
-        return Some(("YAML", "write its rows as JSON, as yq -o json FILE | ranktree import - does"));
+        return Some(YAML);
+    }
+    // An object in which something is, as `ann:` before `  score: 5`.
+    let mut lines = text.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty()).skip(1);
+    let is_within = |line: &[u8]| {
+        let has_field = line.trim_ascii_end().ends_with(b":") || memchr::memmem::find(line, b": ").is_some();
+        (line.starts_with(b" ") || line.starts_with(b"- ")) && has_field
+    };
+    if first.ends_with(b":") && !first.contains(&b',') && lines.next().is_some_and(is_within) {
+        return Some(YAML);
     }
     // Others write remarks with dashes, too.
     let is_sql = || {
@@ -116,6 +126,11 @@ mod tests {
             ("INSERT INTO s VALUES (1)", Some("commands of SQL")),
             ("- name: ann\n  score: 5\n", Some("YAML")),
             ("---\nname: ann\n", Some("YAML")),
+            ("ann:\n  score: 5\nbob:\n  score: 7\n", Some("YAML")),
+            ("scores:\n- name: ann\n", Some("YAML")),
+            ("scores:\n  ann:\n    pts: 5\n", Some("YAML")),
+            ("Results:\nmember,score\nann,5\n", None),
+            ("ann: 5\nbob: 7\n", None),
             ("- 5,ann\n", None),
             ("member,score\n", None),
         ] {

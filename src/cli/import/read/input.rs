@@ -1,7 +1,7 @@
 //! Opens what is to be read: files or standard input, packed or not, in whatever encoding.
 
 use std::fs;
-use std::io::{self, BufRead, BufReader, Cursor, IsTerminal, Read};
+use std::io::{self, BufRead, BufReader, Cursor, IsTerminal, Read, Seek as _, SeekFrom};
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -45,6 +45,29 @@ pub struct InputFile {
     source: Source,
     /// `None` for a pipe.
     bytes: Option<u64>,
+    /// What was read of all files before it.
+    bytes_before: u64,
+    /// How far it was read, once it was.
+    end: Option<End>,
+}
+
+/// Where a file ended when it was read.
+#[derive(Debug, Clone, Copy)]
+struct End {
+    /// Before unpacking.
+    bytes: u64,
+    /// Of the last row.
+    line: u64,
+}
+
+/// What came into a file behind its end as it was read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Grown {
+    pub bytes: u64,
+    /// Of the last row that was read.
+    pub line: u64,
+    /// Nothing says that the row was whole.
+    pub may_be_cut: bool,
 }
 
 enum Source {
@@ -86,13 +109,14 @@ impl InputFile {
             (Box::new(file), metadata.is_file().then_some(metadata.len()))
         };
         if bytes.is_some() {
-            return Ok(Self { name, source: Source::Path(path.to_owned()), bytes });
+            let source = Source::Path(path.to_owned());
+            return Ok(Self { name, source, bytes, bytes_before: 0, end: None });
         }
         Ok(Self::pipe(name, pipe))
     }
 
     fn pipe(name: String, pipe: Box<dyn Read>) -> Self {
-        Self { name, source: Source::Pipe(Some(pipe)), bytes: None }
+        Self { name, source: Source::Pipe(Some(pipe)), bytes: None, bytes_before: 0, end: None }
     }
 
     /// As it is read from the disk, before unpacking.
@@ -112,6 +136,7 @@ impl InputFile {
         encoding: Option<&'static Encoding>,
         bytes_read: &Arc<AtomicU64>,
     ) -> Result<Input, ImportError> {
+        (self.bytes_before, self.end) = (bytes_read.load(Ordering::Relaxed), None);
         let name = &self.name;
         let failed = |source| ImportError::Open { path: name.into(), source };
         let source: Box<dyn Read> = match &mut self.source {
@@ -126,6 +151,29 @@ impl InputFile {
                 NotRead::Not(error) => error,
             }
         })
+    }
+}
+
+impl InputFile {
+    /// It was read to its end.
+    ///
+    /// # Arguments
+    /// - `bytes_read`: as when it was opened.
+    /// - `line`: of its last row.
+    pub fn ended(&mut self, bytes_read: &AtomicU64, line: u64) {
+        let bytes = bytes_read.load(Ordering::Relaxed).saturating_sub(self.bytes_before);
+        self.end = Some(End { bytes, line });
+    }
+
+    /// What has come into the file since it was read, and is not among its rows.
+    pub fn grown(&self) -> Option<Grown> {
+        let (Source::Path(path), Some(End { bytes, line })) = (&self.source, self.end) else { return None };
+        let mut file = open_file(path).ok()?;
+        let now = file.metadata().ok()?.len();
+        let grown = now.checked_sub(bytes).filter(|grown| *grown > 0)?;
+        let mut last = [0];
+        let read = file.seek(SeekFrom::Start(bytes.checked_sub(1)?)).and_then(|_| file.read_exact(&mut last));
+        Some(Grown { bytes: grown, line, may_be_cut: read.is_err() || last != *b"\n" })
     }
 }
 

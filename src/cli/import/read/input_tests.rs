@@ -94,3 +94,26 @@ fn what_cannot_be_opened_is_named() {
     let folder = tempfile::tempdir().expect("a temporary directory");
     assert!(InputFile::find(folder.path()).is_err(), "a directory is no file");
 }
+
+#[test]
+fn what_was_written_behind_the_end_of_a_file_is_known() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let path = folder.path().join("scores.csv");
+    let count = Arc::new(AtomicU64::new(7));
+    for (text, more, expect) in [
+        ("member,score\nann,5\n", "", None),
+        ("member,score\nann,5\n", "bob,7\n", Some((6, false))),
+        ("member,score\nann,5", "6\n", Some((2, true))),
+    ] {
+        fs::write(&path, text).expect("it can be written");
+        let mut file = InputFile::find(&path).expect("it is there");
+        let mut input = file.open(None, None, &count).expect("it is text");
+        assert_eq!(file.grown(), None, "it was not read");
+        input.reader.read_to_end(&mut Vec::new()).expect("readable");
+        file.ended(&count, 2);
+        let mut appended = fs::OpenOptions::new().append(true).open(&path).expect("it is there");
+        appended.write_all(more.as_bytes()).expect("it can be written");
+        let expect = expect.map(|(bytes, may_be_cut)| Grown { bytes, line: 2, may_be_cut });
+        assert_eq!(file.grown(), expect, "{text:?} and {more:?}");
+    }
+}

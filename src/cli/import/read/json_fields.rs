@@ -7,11 +7,10 @@ use serde_json::value::RawValue;
 
 use crate::cli::import::ImportError;
 use crate::cli::import::read::column_names::{Asked, Field, Fits, Unasked};
-use crate::cli::import::read::entry::{
-    CellNames, Cells, KeyCell, fits_meta, fits_version, row_op, trimmed_name,
-};
-use crate::cli::import::read::json_hint::{are_alike, hint, path_of, within};
+use crate::cli::import::read::entry::{CellNames, Cells, KeyCell, fits_meta, fits_version, row_op};
+use crate::cli::import::read::json_hint::{are_alike, are_same, hint, path_of, within};
 use crate::cli::import::read::json_paths::{Object, lookup, scalar};
+use crate::cli::import::read::names::trimmed_name;
 use crate::cli::import::read::numbers::Written;
 use crate::cli::import::read::row::RejectedLine;
 use crate::cli::import::read::rules::Rules;
@@ -42,6 +41,8 @@ pub struct Fields {
     is_score_by_name: bool,
     /// The first rows have fields in common, so that each is a row and no group of them.
     are_alike: bool,
+    /// The first rows have the same fields, all of them.
+    are_same: bool,
     /// Where the rows are in the document.
     rows_at: Vec<String>,
 }
@@ -129,6 +130,7 @@ impl Fields {
             hidden,
             is_score_by_name,
             are_alike: are_alike(sample.iter().map(|(_, text)| *text)),
+            are_same: are_same(sample.iter().map(|(_, text)| *text)),
             rows_at,
             ..Self::default()
         };
@@ -349,9 +351,9 @@ impl Fields {
 
     /// Which fields of a row that is one of several by their names could be its score.
     fn numbers_in(&self, field: &str, fields: &Object<'_>) -> Vec<String> {
-        let is_number = |value: &&RawValue| value.get().starts_with(|c: char| c == '-' || c.is_ascii_digit());
         let numbers = fields.iter().filter(|(_, value)| is_number(value)).map(|(name, _)| name.to_string());
-        if field == "score" && self.are_alike && self.member.is_none() {
+        let are_rows = self.are_alike && (self.are_same || !may_be_group(fields));
+        if field == "score" && are_rows && self.member.is_none() {
             numbers.take(SCORES_NAMED).collect()
         } else {
             Vec::new()
@@ -376,21 +378,36 @@ impl Fields {
         let names: Vec<String> = fields.keys().take(FIELDS_NAMED).map(|name| shown(name)).collect();
         let within: Vec<String> =
             self.rows_at.iter().map(String::as_str).chain(name).map(str::to_owned).collect();
-        let hint = if name.is_some() && self.are_alike { None } else { hint(text, &within, name.is_some()) };
+        let is_row = name.is_some() && self.are_alike && !may_be_group(&fields);
+        let hint = if is_row { None } else { hint(text, &within, name.is_some()) };
         let alone =
             name.map(|name| format!(", which reads what is in {} alone", quoted(name))).unwrap_or_default();
         let hint = hint.map(|hint| format!("; the rows may be within: {hint}{alone}")).unwrap_or_default();
         let inner = path_of(text, path).into_iter().chain(self.numbers_in(field, &fields));
         let inner: Vec<String> =
             inner.map(|path| format!("--column {}", shell_word(&format!("{field}={path}")))).collect();
-        let inner =
-            if inner.is_empty() { String::new() } else { format!("; perhaps {}", inner.join(", or ")) };
+        let member = name.filter(|_| may_be_group(&fields));
+        let member = member.map(|name| format!(", if {} is a member", quoted(name))).unwrap_or_default();
+        let inner = if inner.is_empty() {
+            String::new()
+        } else {
+            format!("; perhaps {}{member}", inner.join(", or "))
+        };
         format!(
             "the row has no field {}; it has: {}. --column {field}=NAME names the field{inner}{hint}",
             quoted(path),
             names.join(", ")
         )
     }
+}
+
+fn is_number(value: &RawValue) -> bool {
+    value.get().starts_with(|c: char| c == '-' || c.is_ascii_digit())
+}
+
+/// Whether a row with a name may as well be a group of members and their scores.
+fn may_be_group(fields: &Object<'_>) -> bool {
+    !fields.is_empty() && fields.values().all(|value| is_number(value))
 }
 
 /// Whether a row says that its member is hidden, who would be shown without this.

@@ -134,6 +134,20 @@ pub fn are_alike<'a>(values: impl Iterator<Item = &'a str>) -> bool {
     }) && is_any
 }
 
+/// Whether values are objects of the same fields. Of one alone that is not known.
+pub fn are_same<'a>(values: impl Iterator<Item = &'a str>) -> bool {
+    let mut names = values.take(ALIKE_ROWS).map(|value| {
+        let fields = serde_json::from_str::<Object<'_>>(value).unwrap_or_default();
+        fields.into_keys().map(Cow::into_owned).collect::<Vec<String>>()
+    });
+    let first = names.next().unwrap_or_default();
+    let mut is_any = false;
+    names.all(|other| {
+        is_any = true;
+        other == first
+    }) && is_any
+}
+
 /// What helps a document that has a column in each field, with its values by the numbers of rows.
 pub fn by_columns(text: &str) -> Option<&'static str> {
     let fields: Object<'_> = serde_json::from_str(text).ok()?;

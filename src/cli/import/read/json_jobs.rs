@@ -20,7 +20,7 @@ use crate::cli::import::read::limits::MAX_JOB_BYTES;
 use crate::cli::import::read::row::{Boards, LastBoard, Parsed, RejectedLine, Row, version_before};
 use crate::cli::import::read::rules::Rules;
 use crate::job::{MAX_BOARDS_PER_JOB, Op, Reject, RejectCode};
-use crate::types::{BoardName, decimal, quoted};
+use crate::types::{BoardName, Timestamp, decimal, quoted};
 use crate::wire;
 use crate::wire::json_words;
 
@@ -165,6 +165,7 @@ impl JobLine<'_> {
         let named = given.map(BoardName::as_str).or(peek.board.as_deref());
         boards.extend(named.map(|name| last_board.share(name)));
         let row = Row::new(self.line, job, member, op, has_version, boards);
+        let row = Row { at: peek.at.as_deref().and_then(|at| Timestamp::parse(at).ok()), ..row };
         let repeat = twice.map(|twice| row.repeated(twice.second));
         let takes_time = peek.at.is_none() && is_scored;
         Ok((Parsed::Row(if takes_time { row.without_time() } else { row }), repeat))

@@ -10,10 +10,12 @@ use crate::cli::import::read::entry::{Builder, Built, Shared};
 use crate::cli::import::read::json_advice::advice;
 use crate::cli::import::read::json_fields::Fields;
 use crate::cli::import::read::json_jobs::{JobLine, too_long};
+use crate::cli::import::read::json_paths::{lookup, scalar};
 use crate::cli::import::read::json_values::{Document, Found, Lines, Values, is_document};
 use crate::cli::import::read::limits::MAX_JOB_BYTES;
 use crate::cli::import::read::row::{Followers, LastBoard, Parsed, RejectedLine};
 use crate::cli::import::read::rules::Rules;
+use crate::cli::import::read::sums::{self, Doubt, Sums, is_of_sums};
 use crate::cli::import::read::unrepeated::Unrepeated;
 use crate::job::RejectCode;
 
@@ -41,6 +43,8 @@ pub struct JsonRows<R> {
     is_described: bool,
     /// Whom lines of the file hide on all boards.
     hidden_everywhere: HashSet<String>,
+    /// Of the rows so far that are read field by field.
+    sums: Sums,
 }
 
 impl<R: BufRead> JsonRows<R> {
@@ -76,6 +80,7 @@ impl<R: BufRead> JsonRows<R> {
             undescribed: None,
             is_described: false,
             hidden_everywhere: HashSet::new(),
+            sums: Sums::default(),
         };
         if rules.maps_json() {
             rows.look_ahead();
@@ -89,6 +94,11 @@ impl<R: BufRead> JsonRows<R> {
             let sample: Vec<(u64, &str)> = texts.iter().map(|(line, text)| (*line, text.as_str())).collect();
             let (fields, mut note) = Fields::find(rules, &sample)?;
             let mut builder = Builder::new(rules.clone(), fields.cell_names(), shared);
+            let name = |(found, (_, text)): (&(Found, Vec<u8>), &(u64, &str))| match &fields.member {
+                None => found.0.key.clone(),
+                Some(path) => lookup(text, path).and_then(scalar).map(|(name, _)| name.into_owned()),
+            };
+            builder.look_at_members(rows.ahead.iter().zip(&sample).filter_map(name));
             if !rules.durations.is_empty() {
                 let keys_of = |(line, text): (u64, &str)| -> Option<Vec<String>> {
                     let cells = fields.cells(line, text, Some(String::new()), rules, false).ok()?;
@@ -140,7 +150,8 @@ impl<R: BufRead> JsonRows<R> {
         })
     }
 
-    fn look_ahead(&mut self) {
+    /// Reads the next rows; whether these are all.
+    fn look_ahead(&mut self) -> bool {
         let mut bytes = 0;
         while self.ahead.len() < SAMPLE_ROWS && bytes < MAX_JOB_BYTES {
             let mut text = Vec::new();
@@ -149,13 +160,14 @@ impl<R: BufRead> JsonRows<R> {
                     bytes += text.len();
                     self.ahead.push_back((found, text));
                 }
-                Ok(None) => return,
+                Ok(None) => return self.failure.is_none(),
                 Err(error) => {
                     self.failure = Some(error);
-                    return;
+                    return false;
                 }
             }
         }
+        false
     }
 
     fn next_value(&mut self) -> Result<Option<Found>, ImportError> {
@@ -273,18 +285,52 @@ impl<R: BufRead> JsonRows<R> {
         let Some((fields, builder)) = &mut self.mapped else {
             return malformed("no field is read".to_owned());
         };
+        let mut sum = None;
         let built = fields.cells(line, text, key, &self.rules, is_exported).and_then(|mut cells| {
             cells.is_hidden &= !is_hidden_behind || self.rules.if_absent;
+            sum = (!is_exported && is_of_sums(&cells.member)).then(|| cells.member.to_string());
             builder.build(line, &cells)
         });
+        let score = builder.first_key;
         match built {
             Ok(Built::Row(row, followers)) => {
+                let refused = sum.and_then(|name| Some(sums::refusal(&name, self.sum(&name, score)?)));
+                self.sums.pass(score, refused.is_none());
+                if let Some(why) = refused {
+                    return Parsed::Rejected(RejectedLine::new(line, RejectCode::BadMember, why));
+                }
                 self.followers = followers;
                 Parsed::Row(row)
             }
             Ok(Built::Blank(blank)) => Parsed::Blank(blank),
             Err(rejected) => Parsed::Rejected(of_group(rejected, self.values.first_group())),
         }
+    }
+
+    /// What a row that is called as sums are has of the others, if it is one.
+    fn sum(&mut self, name: &str, score: Option<i64>) -> Option<&'static str> {
+        let doubt = self.sums.doubt(name, score)?;
+        if let Doubt::Is(what) = doubt {
+            return Some(what);
+        }
+        let is_whole = self.look_ahead();
+        let rest = || self.ahead.iter().filter_map(|(found, text)| self.scored(found, text));
+        let is_last = is_whole && rest().all(|(name, _)| is_of_sums(&name));
+        match doubt {
+            Doubt::IfLast(what) => is_last.then_some(what),
+            _ if is_last => Some(sums::LAST_NAMED),
+            _ => Sums::begins(name, score, rest(), is_whole).then_some(sums::FIRST),
+        }
+    }
+
+    /// The member of a row that has one, and a score: that too, if it is a whole number.
+    fn scored(&self, found: &Found, text: &[u8]) -> Option<(String, Option<i64>)> {
+        let (fields, builder) = self.mapped.as_ref()?;
+        let text = std::str::from_utf8(text).ok()?.trim();
+        let cells = fields.cells(found.line, text, found.key.clone(), &self.rules, false).ok()?;
+        let key = cells.keys.first()?;
+        let score = builder.number(&key.text, key.written)?;
+        Some((cells.member.into_owned(), score.integer().ok()))
     }
 
     /// Whether the member of an entry is hidden by the line behind it, as an export writes it, or by one

@@ -163,6 +163,7 @@ impl KeptRows {
         Ok(Row {
             place,
             job: self.text()?,
+            at: None,
             takes_time: flags & TAKES_TIME != 0,
             adds: flags & ADDS != 0,
             is_undecided: flags & IS_UNDECIDED != 0,

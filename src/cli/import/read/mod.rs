@@ -3,15 +3,16 @@
 //! - `input`: bytes of files and pipes, unpacked; `encoding`: as UTF-8
 //! - `csv_*`, `json_*`, `redis_*`: rows out of texts, each with its line
 //! - `column_names`, `csv_columns`, `json_fields`: which column is what
-//! - `entry`: a row's cells as jobs, by `numbers`, `durations`, `times` and `slug`
+//! - `entry`: a row's cells as jobs, by `names`, `numbers`, `durations`, `times` and `slug`
+//! - `sums`: rows of totals among the others
 //! - `files`: all files of an import, one after the other
 //! - `kept`: rows between their check and their sending
 //!
 //! Must not know: where jobs are sent, or what the service answers.
 
 mod column_names;
+mod csv_cells;
 mod csv_columns;
-mod csv_footer;
 mod csv_head;
 mod csv_names;
 mod csv_records;
@@ -36,6 +37,7 @@ mod json_rows;
 mod json_values;
 mod kept;
 pub mod limits;
+mod names;
 mod numbers;
 mod plain_numbers;
 mod redis_cells;
@@ -45,6 +47,7 @@ mod redis_rows;
 pub mod row;
 mod rules;
 mod slug;
+mod sums;
 mod times;
 mod unrepeated;
 
@@ -53,7 +56,7 @@ pub use csv_text::BadQuotes;
 pub use durations::DurationOf;
 pub use encoding::encoding;
 pub use files::{FileRows, Reading};
-pub use input::InputFile;
+pub use input::{Grown, InputFile};
 pub use json_advice::advice;
 pub use kept::{Keeper, KeptRows};
 pub use limits::{MAX_BODY_BYTES, MAX_CELLS, MAX_COLUMNS, MAX_ROW_BYTES};

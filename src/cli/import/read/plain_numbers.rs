@@ -16,6 +16,7 @@ struct Counted {
 }
 
 const SECONDS: Counted = Counted::new(1_000_000_000, "seconds");
+const MINUTES: Counted = Counted::new(60_000_000_000, "minutes");
 
 /// Words in the names of columns, wherever they stand. Of several, the finest counts: `1:23` is in minutes
 /// and seconds.
@@ -36,12 +37,12 @@ const ANYWHERE: [(&[&str], Counted); 10] = [
     (&["ds", "tenths", "deciseconds", "zehntel"], Counted::new(100_000_000, "tenths of a second")),
     (&["frames", "frame", "ticks", "tick", "fps"], Counted { nanos: None, word: "frames or ticks" }),
     (&["seconds", "secs", "secondes", "segundos", "sekunden", "secondi"], SECONDS),
+    (&["min", "mins", "minute", "minutes", "minuten", "minutos", "minuti"], MINUTES),
     (
-        &["min", "mins", "minute", "minutes", "minuten", "minutos", "minuti"],
-        Counted::new(60_000_000_000, "minutes"),
-    ),
-    (
-        &["h", "hr", "hrs", "hour", "hours", "std", "stunde", "stunden", "heures", "horas", "ore"],
+        &[
+            "h", "hr", "hrs", "hour", "hours", "std", "stunde", "stunden", "heure", "heures", "horas", "ore",
+            "uren",
+        ],
         Counted::new(3_600_000_000_000, "hours"),
     ),
     (&["days", "tage", "jours", "dias", "giorni"], Counted::new(86_400_000_000_000, "days")),
@@ -65,9 +66,22 @@ impl Counted {
         match clock_in(name).as_deref().and_then(<[char]>::last) {
             // Nothing of numbers without colons.
             Some('s') => return None,
-            Some('m') => return Some(Self::new(60_000_000_000, "minutes")),
+            Some('m') => return Some(MINUTES),
             _ => {}
         }
+        // What depends is finer than all that is known.
+        Self::all_of_name(name).into_iter().min_by_key(|counted| counted.nanos)
+    }
+
+    /// What a name has that counts minutes at least, the largest of it, as hours: `1:23` may be hours and
+    /// minutes there. What says itself what the parts of a clock are counts nothing.
+    fn longest_of_name(name: &str) -> Option<Self> {
+        let all = Self::all_of_name(name);
+        let is_long = all.iter().all(|counted| counted.nanos >= MINUTES.nanos);
+        all.into_iter().filter(|_| is_long && clock_in(name).is_none()).max_by_key(|counted| counted.nanos)
+    }
+
+    fn all_of_name(name: &str) -> Vec<Self> {
         let words = words(name);
         let of = |word: &str, lists: &[(&[&str], Self)]| {
             lists.iter().find(|(names, _)| names.contains(&word)).map(|(_, counted)| *counted)
@@ -81,10 +95,7 @@ impl Counted {
             let long = JOINED.iter().find(|long| word.ends_with(*long)).copied();
             if is_of_ms { of("ms", &ANYWHERE) } else { long.and_then(|long| of(long, &ANYWHERE)) }
         };
-        let found =
-            words.iter().filter_map(|word| of(word, &ANYWHERE).or_else(|| joined(word))).chain(at_end);
-        // What depends is finer than all that is known.
-        found.min_by_key(|counted| counted.nanos)
+        words.iter().filter_map(|word| of(word, &ANYWHERE).or_else(|| joined(word))).chain(at_end).collect()
     }
 }
 
@@ -108,6 +119,13 @@ fn clock_in(name: &str) -> Option<Vec<char>> {
         };
         text.split(':').map(unit).collect::<Option<Vec<char>>>()
     })
+}
+
+/// Whether a name says that there are days, before the hours of a clock or by themselves.
+fn has_days(name: &str) -> bool {
+    const DAYS: [&str; 10] = ["d", "day", "days", "tag", "tage", "jour", "jours", "dias", "giorni", "dagen"];
+    let is_of_clock = clock_in(name).is_some_and(|clock| clock.first() == Some(&'d'));
+    is_of_clock || words(name).iter().any(|word| DAYS.contains(&word.as_str()))
 }
 
 /// The words of a name, in lower case.
@@ -139,6 +157,9 @@ pub struct Durations {
     has_plain: bool,
     /// What its name says that the parts of a clock are.
     clock: Option<Vec<char>>,
+    /// What its name says that its numbers count, of minutes at least.
+    longest: Option<Counted>,
+    has_days: bool,
     /// The score has other keys, which may be durations where this one is none.
     has_others: bool,
 }
@@ -154,6 +175,8 @@ impl Durations {
             refused_plain: refused_plain(name, sample, numbers),
             has_plain: sample.iter().any(|text| numbers.plain_number(text).is_some()),
             clock: clock_in(name),
+            longest: Counted::longest_of_name(name),
+            has_days: has_days(name),
             has_others,
         }
     }
@@ -170,10 +193,20 @@ impl Durations {
                 quoted(text)
             ));
         }
-        if last == 'm' && colons == 1 {
+        if colons == 3 && !self.has_days {
             return Some(format!(
-                "{} would be minutes and seconds, and the column is called as if it had hours and minutes: those are \
-                 read as in 1:23:00 or 1h 23m",
+                "{} has four parts, which may be days, hours, minutes and seconds, or end in the frames of a video: write \
+                 days as in 1 day 2:03:04, and frames behind a point, as parts of a second, as in 2:03:04.5",
+                quoted(text)
+            ));
+        }
+        let longest = self.longest.filter(|counted| *counted != MINUTES);
+        let has_hours = if last == 'm' { Some("had hours and minutes".to_owned()) } else { None };
+        let has_hours = has_hours.or(longest.map(|Counted { word, .. }| format!("counted {word}")));
+        if let Some(called) = has_hours.filter(|_| colons == 1) {
+            return Some(format!(
+                "{} would be minutes and seconds, and the column is called as if it {called}: hours and minutes are \
+                 read as in 1:23:00 or 1h 23m, and minutes and seconds as in 1m 23s",
                 quoted(text)
             ));
         }
@@ -339,6 +372,26 @@ mod tests {
             ("mm:ss:cs", "1:23.45", false),
             ("Time [ss:ff]", "23:45", true),
             ("Race: time", "1:23", false),
+            ("Hours Played", "83:30", true),
+            ("Hours Played", "83:30:00", false),
+            ("Stunden", "83:30", true),
+            ("Heures", "-83:30", true),
+            ("Time (h)", "83:30", true),
+            ("total hrs", "83:30.5", true),
+            ("playtimeHours", "83:30", true),
+            ("days", "83:30", true),
+            ("hours and minutes", "83:30", true),
+            ("hours, minutes, seconds", "83:30", false),
+            ("Minutes", "83:30", false),
+            ("minutes and seconds", "83:30", false),
+            ("Hours Played", "83h 30m", false),
+            ("time", "00:00:59:24", true),
+            ("Hours Played", "0:01:23:45", true),
+            ("timecode", "0:01:23:45.5", true),
+            ("Time (d:hh:mm:ss)", "0:01:23:45", false),
+            ("days", "0:01:23:45", false),
+            ("Time with days", "0:01:23:45", false),
+            ("time", "1 day 2:03:04", false),
         ] {
             let found = Durations::of(name, &[], &numbers, false).refusal(text, &numbers);
             assert_eq!(found.is_some(), is_refused, "{name}: {found:?}");

@@ -102,6 +102,8 @@ pub struct Row {
     pub place: Place,
     /// The job, as JSON.
     pub job: String,
+    /// Its own time. `None` also where the row was kept, and is known.
+    pub at: Option<Timestamp>,
     /// It has no time of its own, and its place among equal scores is that in the file.
     pub takes_time: bool,
     /// Applying it twice differs from applying it once.
@@ -134,6 +136,7 @@ impl Row {
         Self {
             place,
             job,
+            at: None,
             takes_time: false,
             adds,
             is_undecided,

@@ -50,6 +50,11 @@ impl Rules {
         self.numbers.is_plain() && self.durations.is_empty()
     }
 
+    /// Whether a text stands where there is no value, as `--blank` says.
+    pub fn is_blank(&self, text: &str) -> bool {
+        self.blanks.iter().any(|blank| blank.trim() == text.trim())
+    }
+
     /// How a key of the score is written, by its number from 0.
     pub fn numbers_of(&self, key: usize) -> Numbers {
         let column = self.columns.scores().get(key).copied().unwrap_or("score");

@@ -5,6 +5,7 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::ops::Range;
 use std::rc::Rc;
 
 use foldhash::fast::FixedState;
@@ -13,7 +14,7 @@ use jiff::fmt::strtime;
 use jiff::tz::{AmbiguousOffset, Offset, TimeZone};
 
 use crate::cli::import::read::column_names::Fits;
-use crate::cli::import::read::exact::Exact;
+use crate::cli::import::read::exact::{Exact, SHORTENED, is_scientific};
 use crate::types::{Timestamp, quoted};
 
 /// Milliseconds of 1973-03-03: as milliseconds, any time of today in seconds is before that.
@@ -112,6 +113,9 @@ fn offset(text: &str) -> Option<Offset> {
     fits.then(|| Offset::from_seconds(sign * (hours * 3_600 + minutes * 60)).ok()).flatten()
 }
 
+/// Seconds since 1970, between 2001 and 2040.
+const COUNTS: Range<i128> = 1_000_000_000..2_200_000_000;
+
 /// Months as dates spell them, by the first three letters, in some languages.
 const MONTHS: [&str; 20] = [
     "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec", "mär", "mai", "okt",
@@ -120,6 +124,10 @@ const MONTHS: [&str; 20] = [
 
 /// Whether a text is a time by all appearances, however it is written.
 pub fn looks_like_time(text: &str) -> bool {
+    if is_scientific(text) {
+        let whole = Exact::parse(&text.replace(',', "."), '.', None).map_or(0, |exact| exact.whole);
+        return COUNTS.contains(&whole) || (COUNTS.start * 1_000..COUNTS.end * 1_000).contains(&whole);
+    }
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let is_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
     if !whole.is_empty() && is_digits(whole) && is_digits(fraction) {
@@ -171,6 +179,9 @@ impl Times {
     pub fn parse(&self, text: &str) -> Result<Timestamp, String> {
         match &self.format {
             None => self.parse_plain(text),
+            Some(AtFormat::Unix | AtFormat::UnixMillis) if is_scientific(text) => {
+                Err(format!("{} {SHORTENED}", quoted(text)))
+            }
             Some(AtFormat::Unix) => unix(text),
             Some(AtFormat::UnixMillis) => unix_millis(text),
             Some(AtFormat::Pattern(pattern)) => self.parse_pattern(pattern, text),
@@ -183,6 +194,9 @@ impl Times {
             return Ok(time);
         }
         let told = quoted(text);
+        if is_scientific(text) {
+            return Err(format!("{told} {SHORTENED}"));
+        }
         if let Ok(instant) = text.parse::<jiff::Timestamp>() {
             return in_range(instant, &told);
         }
@@ -361,6 +375,12 @@ mod tests {
             ("", "Europe/Berlin", "2026-10-25 02:30", "is there twice in Europe/Berlin"),
             ("%d.%m.%Y %H:%M", "America/New_York", "08.03.2026 02:30", "is no time in America/New_York"),
             ("unix-ms", "", "1784894400", "probably seconds: --at-format unix"),
+            ("unix-ms", "", "1.78489E+12", "has shortened"),
+            ("unix-ms", "", "1,78489E+12", "has shortened"),
+            ("unix-ms", "", "1.784894400250e12", "has shortened"),
+            ("unix", "", "1.78489E+09", "has shortened"),
+            ("unix", "", "1.78489e9", "has shortened"),
+            ("", "", "1.78489E+12", "has shortened"),
         ] {
             let told = times(format, zone).parse(text).expect_err(text);
             assert!(told.contains(expect), "{text}: {told}");
@@ -391,6 +411,8 @@ mod tests {
             "20260724",
             "1901-07-24",
             "12-Mar-2026",
+            "1.78489E+12",
+            "1.78489e9",
         ] {
             assert!(looks_like_time(text), "{text}");
         }
