@@ -84,19 +84,8 @@ test: ## Checks the format and the lints, and runs all tests, against a real nat
 
 # Kills and disturbances by the dozen, and models for longer: what `make test` does in a shorter form.
 .PHONY: test-long
-test-long: ## As `make test`, with more rounds of what is repeated: an hour more
+test-long: ## As `make test`, with more rounds of what is repeated
 	RANKTREE_TESTS=long $(MAKE) --no-print-directory test
-
-# In the same folder as all else, so that what we link is compiled once; our own crate is compiled in parts, and not optimised.
-CHECK_FLAGS := $(CARGO_FLAGS) --config profile.release.package.ranktree.opt-level=0 --config profile.release.incremental=true
-# They measure optimised code, or need a minute each even of that.
-CHECK_SKIPS := $(addprefix --skip ,cost::)
-
-.PHONY: check
-check: ready nats redis ## After an edit: the format, the lints, all tests in short form, of code that is not optimised
-	cargo fmt --check
-	cargo clippy $(CHECK_FLAGS) --all-targets -- -D warnings
-	RANKTREE_TESTS=short RUST_TEST_THREADS=$(TEST_THREADS) cargo test $(CHECK_FLAGS) -- $(CHECK_SKIPS)
 
 # `make test` runs as whoever calls it, and mostly that is not root.
 .PHONY: test-root

@@ -1,4 +1,4 @@
-//! How long tests go on that repeat something: in `make check`, in `make test`, in `make test-long`.
+//! How long tests go on that repeat something: in a hurry, in `make test`, in `make test-long`.
 
 /// How often something is repeated.
 ///
