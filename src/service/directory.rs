@@ -152,7 +152,7 @@ pub fn changes(data_dir: &Path, layout: &DataLayout, known: Option<&DataLayout>)
     let holds = |shard: &ShardId| holds_a_database(&shard_directory(data_dir, *shard)).unwrap_or(false);
     let left: ShardSet = left.filter(holds).collect();
     let more = (!more.is_empty()).then(|| {
-        format!("this node owns shards that it did not own at its last start: {more}; they begin empty")
+        format!("this node owns shards that it did not own at its last start: {more}; without data here they begin empty")
     });
     let left = (!left.is_empty()).then(|| {
         format!(

@@ -55,7 +55,7 @@ pub use members::{Dictionary, DictionaryIndex, Era, HANDLES_MAX, MEMBERS_PER_PAG
 pub use retired::Retired;
 pub use shard::EarlyInstances;
 pub use shard::Shard;
-pub use shard_time::ShardTime;
+pub use shard_time::{LEAP, ShardTime};
 pub use step::{Applied, BoardEvent, IdBytes, Step, StepPart, StepPlace};
 pub use store_order::{STORE_SOURCES_MAX, StoreOrder, StoreRange, StoreSource};
 pub use trim_point::{TrimPoint, TrimSide};

@@ -16,7 +16,7 @@ use std::time::Duration;
 use crate::types::Timestamp;
 
 /// A message that is later than this after the shard's time is a leap.
-const LEAP: Duration = Duration::from_secs(60 * 60);
+pub const LEAP: Duration = Duration::from_secs(60 * 60);
 /// A leap is believed once a message comes that is so much later than its first one.
 const BELIEVED_AFTER: Duration = Duration::from_secs(60);
 

@@ -11,6 +11,7 @@ use crate::redis::boards::key::BoardKey;
 use crate::redis::commands::{Expire, TimeAsked, WhenToExpire};
 use crate::redis::frames::Replies;
 use crate::redis::refused::Refused;
+use crate::state::LEAP;
 use crate::types::{AsOf, BoardName, Timestamp};
 use crate::writer::EndingBoard;
 
@@ -47,28 +48,34 @@ pub async fn ends(
     Ok(())
 }
 
-/// Drops a board whose end has come before a command changes it: what is written is of the key's next life
-/// then, and not dropped with what is over. Redis removes a key that has expired when it is used, too.
+/// Whether the end of a key's board has come. A clock that is far ahead of the shards' time ends nothing, as it
+/// does not where boards end by themselves.
+pub fn is_over(operations: &Operations, key: &BoardKey) -> bool {
+    let at = key.definition.as_ref().and_then(|definition| definition.expires_at);
+    let (now, node) = (operations.now(), &operations.node);
+    // Without shards in memory, it is the server's clock.
+    let is_believed = || node.shards.is_empty() || now <= node.time().plus(LEAP);
+    key.choice == WindowChoice::Default && at.is_some_and(|at| at <= now) && is_believed()
+}
+
+/// Drops the board of a key that is over before a command changes it: what is written is of the key's next
+/// life then, and not dropped with what is over. Redis removes a key that has expired when it is used, too.
 ///
 /// # Errors
 /// When it could not be dropped.
-pub async fn end_if_over(operations: &Arc<Operations>, key: &BoardKey) -> Result<bool, Refused> {
-    let at = key.definition.as_ref().and_then(|definition| definition.expires_at);
-    let now = operations.now();
-    if key.choice != WindowChoice::Default || at.is_none_or(|at| at > now) {
-        return Ok(false);
-    }
+pub async fn end_over(operations: &Arc<Operations>, key: &BoardKey) -> Result<(), Refused> {
     let name = key.board.clone();
-    let Some(known) = operations.registry.get(name.as_str()) else { return Ok(true) };
+    let Some(known) = operations.registry.get(name.as_str()) else { return Ok(()) };
     let life = known.incarnation;
-    operations.end_board(EndingBoard { name: name.clone(), known, being_dropped: false }, now).await;
+    let ending = EndingBoard { name: name.clone(), known, being_dropped: false };
+    operations.end_board(ending, operations.now()).await;
     if operations.registry.get(name.as_str()).is_some_and(|known| known.incarnation == life) {
         return Err(Refused::new(format!(
             "TRYAGAIN the key has expired, and its board {name} is not dropped yet; GET /v1/status says why nothing \
              is written, if it stays so"
         )));
     }
-    Ok(true)
+    Ok(())
 }
 
 /// The same for keys that a command names, as far as they are boards.
@@ -82,8 +89,10 @@ pub async fn end_those_over<'k>(
 ) -> Result<(), Refused> {
     for key in keys {
         // What is refused is refused by the command, in its own order.
-        if let Ok(key) = asking.board(key) {
-            end_if_over(operations, &key).await?;
+        if let Ok(key) = asking.board(key)
+            && is_over(operations, &key)
+        {
+            end_over(operations, &key).await?;
         }
     }
     Ok(())

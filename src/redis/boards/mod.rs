@@ -29,7 +29,7 @@ mod write;
 
 pub use asked::{Asking, Peer, count_unsent};
 pub use combine::answer_combined;
-pub use expiry::{end_if_over, end_those_over};
+pub use expiry::{end_over, end_those_over, is_over};
 pub use key::BoardKey;
 pub use keyspace::{answer_keyspace, board_count};
 pub use pace::{LOOKUP, Pace};

@@ -7,7 +7,7 @@ use std::time::Instant;
 use crate::job::Presence;
 use crate::redis::boards::{
     BoardKey, answer_combined, answer_keyspace, answer_read, answer_storing, answer_taking, count_unsent,
-    define, end_if_over, end_those_over, jobs_of, made_definition,
+    define, end_over, end_those_over, is_over, jobs_of, made_definition,
 };
 use crate::redis::commands::{
     Command, Connection, Keyspace, Needs, Spec, TransactionStep, Write, find, is_of_redis, why_absent,
@@ -380,12 +380,11 @@ impl<'r, 'c> Round<'r, 'c> {
             asking.begin(Some(&found.board)).await?;
             found = asking.board(key)?;
         }
-        if found.definition.as_ref().is_some_and(|definition| definition.expires_at.is_some()) {
-            // What was gathered for the key before is of the life that may be over.
+        if is_over(&self.service.operations, &found) {
+            // What was gathered for the key before is of the life that is over.
             self.flush().await;
-            if end_if_over(&self.service.operations, &found).await? {
-                found = BoardKey::of(&self.service.operations, key)?;
-            }
+            end_over(&self.service.operations, &found).await?;
+            found = BoardKey::of(&self.service.operations, key)?;
         }
         Ok(found)
     }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
+use crate::support::clock::shifted;
 use crate::support::nats::{Nats, wait_until};
 use crate::support::node::{Node, NodeSetup};
 use crate::support::redis::{RedisServer, ask, start};
@@ -118,4 +119,28 @@ fn whoever_comes_late_begins_the_key_anew_without_nats() {
 #[test]
 fn whoever_comes_late_begins_the_key_anew_with_nats() {
     whoever_comes_late_begins_the_key_anew(Node::with_nats(&Nats::start()).shards(3).stream_mib(64));
+}
+
+/// The clock is put right again later, and then the key is as it was.
+#[test]
+fn a_clock_that_is_far_ahead_ends_no_key_that_is_written_to() {
+    let Some(ahead) = shifted("+40d") else { return };
+    let ahead: Vec<(&str, &str)> = ahead.iter().map(|(name, value)| (&**name, &**value)).collect();
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let data = folder.path().join("data");
+    let at = |clock: &[(&str, &str)]| start(folder.path(), Node::at(&data).environment(clock));
+    let (mut node, mut client) = at(&[]);
+    assert_eq!(ask(&mut client, &["ZADD", "k", "1", "old"]), "1");
+    assert_eq!(ask(&mut client, &["EXPIRE", "k", "2592000"]), "1");
+    drop(client);
+    assert!(node.terminate().success());
+    let (mut node, mut client) = at(&ahead);
+    for words in [&["ZADD", "k", "2", "new"][..], &["ZREM", "k", "new"], &["ZREMRANGEBYRANK", "k", "5", "9"]]
+    {
+        ask(&mut client, words);
+    }
+    drop(client);
+    assert!(node.terminate().success());
+    let (_node, mut client) = at(&[]);
+    assert_eq!(ask(&mut client, &["ZRANGE", "k", "0", "-1"]), r#"["old"]"#);
 }
