@@ -48,8 +48,8 @@ pub async fn ends(
     Ok(())
 }
 
-/// Whether the end of a key's board has come. A clock that is far ahead of the shards' time ends nothing, as it
-/// does not where boards end by themselves.
+/// Whether the end of a key's board has come. A clock that is far ahead of the shards' time ends nothing, as
+/// it does not where boards end by themselves.
 pub fn is_over(operations: &Operations, key: &BoardKey) -> bool {
     let at = key.definition.as_ref().and_then(|definition| definition.expires_at);
     let (now, node) = (operations.now(), &operations.node);
